@@ -367,6 +367,7 @@ static ALWAYS_INLINE bool read_plain(struct frame_reader *reader, struct cursor 
 {
     const uint8_t *at = cursor->at, *end = cursor->end;
     struct numbered *origin;
+    const struct slice *words;
     struct frame_entry *entry;
     struct frame_op *op;
     uint64_t stamp, wall = 0, count;
@@ -393,8 +394,10 @@ static ALWAYS_INLINE bool read_plain(struct frame_reader *reader, struct cursor 
     if (UNLIKELY(at == NULL))
         return false;
     reader->words.count += (uint32_t)count;
+    words = &reader->words.items[reader->words.count - count];
     op = ARRAY_PUSH(&reader->ops);
-    *op = (struct frame_op){.word_count = (uint32_t)count,
+    *op = (struct frame_op){.words = words,
+                            .word_count = (uint32_t)count,
                             .key_index = op_head >> FRAME_OP_KEY_SHIFT,
                             .db = reader->last_db,
                             .overwrites = (op_head & FRAME_OP_OVERWRITES) != 0};
@@ -404,6 +407,8 @@ static ALWAYS_INLINE bool read_plain(struct frame_reader *reader, struct cursor 
                                   .stamp = stamp,
                                   .prev = origin->stamp,
                                   .wall = (int64_t)wall,
+                                  .is_of_one_key = op->key_index != 0,
+                                  .ops = op,
                                   .op_count = 1};
     origin->stamp = stamp;
     origin->wall = (int64_t)wall;
@@ -413,13 +418,19 @@ static ALWAYS_INLINE bool read_plain(struct frame_reader *reader, struct cursor 
 
 static bool read_entries(struct frame_reader *reader, struct cursor *cursor)
 {
+    const struct slice *words = reader->words.items;
+    const struct frame_op *ops = reader->ops.items;
+    bool is_pointed = true; /* all of them were plain */
+
     reader->last_number = UINT32_MAX;
     reader->last_db = 0;
     while (cursor->at < cursor->end) {
-        struct frame_entry entry = {0};
+        struct frame_entry entry;
 
         if (LIKELY(read_plain(reader, cursor)))
             continue;
+        is_pointed = false;
+        entry = (struct frame_entry){0};
         if (!read_head(reader, cursor, &entry))
             return false;
         for (uint32_t i = 0; i < entry.op_count; i++) {
@@ -430,7 +441,8 @@ static bool read_entries(struct frame_reader *reader, struct cursor *cursor)
     }
     if (reader->entries.count == 0)
         return cursor_fail(cursor, "it has no entries");
-    point(reader);
+    if (UNLIKELY(!is_pointed || words != reader->words.items || ops != reader->ops.items))
+        point(reader);
     return true;
 }
 

@@ -27,7 +27,7 @@ void place_fini(struct place *place)
     place_raw_fini(place);
 }
 
-bool place_keys(const struct frame_entry *entry, struct key_list *keys)
+bool place_keys_of_any(const struct frame_entry *entry, struct key_list *keys)
 {
     if (UNLIKELY(entry->is_raw))
         return place_raw_keys(entry, keys);
@@ -46,7 +46,7 @@ bool place_keys(const struct frame_entry *entry, struct key_list *keys)
     return !entry->flush;
 }
 
-uint32_t place_key_count(const struct frame_entry *entry)
+uint32_t place_key_count_of_any(const struct frame_entry *entry)
 {
     uint32_t count = 0;
 
@@ -249,16 +249,22 @@ static void place_key(struct place *place, const struct frame_entry *entry, uint
         gather(&target);
         return;
     }
-    horizon = horizon_of(&access->store->horizon, target.db);
-    found = target_look(&target);
+    found = access_look_at(access, target.db, &target.key, &target.spot);
+    target.has_spot = true;
     version = found != NULL ? entry_version(found) : 0;
     known = find_for_end(&target, version);
-    if (LIKELY(target.overwrites && !target.evicts && known == NULL && version_stamp(version) < entry->stamp &&
-               version != 0 && merge_place_before(horizon.flush, target.at))) {
-        place->counts.appended++; /* that its base is older is all that is to be known of it */
-        append_overwriting(&target, NULL);
+    if (LIKELY(known == NULL && !target.evicts && version_stamp(version) < entry->stamp && version != 0 &&
+               merge_place_before(access->store->horizon.flushes[target.db], target.at))) {
+        place->counts.appended++;
+        if (target.overwrites) { /* that its base is older is all that is to be known of it */
+            append_overwriting(&target, NULL);
+            return;
+        }
+        window_base(access, target.db, true, version, &base);
+        append_step(&target, NULL, &base);
         return;
     }
+    horizon = horizon_of(&access->store->horizon, target.db);
     window_base(access, target.db, found != NULL, version, &base);
     place_doubt_base(&base, target.at.stamp);
     if (UNLIKELY(known == NULL && !is_younger(&target, NULL, &base, &horizon)))
@@ -356,37 +362,50 @@ static void place_op(struct place *place, const struct frame_entry *entry, uint3
     }
 }
 
-static void place_operations(struct place *place, const struct frame_entry *entry, const struct key *keys)
+static ALWAYS_INLINE void place_operations(struct place *place, const struct frame_entry *entry, const struct key *keys)
 {
-    const bool evicts = entry->op_count == 1 && entry->ops[0].evicts;
-    const struct effect_stamp stamp = {.origin = entry->origin,
-                                       .stamp = entry->stamp,
-                                       .previous = entry->prev,
-                                       .wall_ms = entry->wall,
-                                       .mvcc = entry->mvcc,
-                                       .key_position = evicts ? entry->ops[0].seen : JOURNAL_NOWHERE};
+    struct effects *effects = &place->worker->run.effects;
+    uint64_t seen = JOURNAL_NOWHERE;
 
-    for (uint32_t i = 0; i < entry->op_count; i++) {
-        const bool has_key = keys != NULL && place_has_key(&entry->ops[i]);
+    if (LIKELY(entry->is_of_one_key)) {
+        place_key(place, entry, 0, keys);
+    } else {
+        for (uint32_t i = 0; i < entry->op_count; i++) {
+            const bool has_key = keys != NULL && place_has_key(&entry->ops[i]);
 
-        place_op(place, entry, i, has_key ? keys++ : NULL);
+            place_op(place, entry, i, has_key ? keys++ : NULL);
+        }
+        if (entry->op_count == 1 && entry->ops->evicts)
+            seen = entry->ops->seen;
     }
-    place_describe_stamps(place, &stamp);
-    effects_end_group(&place->worker->run.effects);
+    place_describe_stamps(place, &(struct effect_stamp){.origin = entry->origin,
+                                                        .stamp = entry->stamp,
+                                                        .previous = entry->prev,
+                                                        .wall_ms = entry->wall,
+                                                        .mvcc = entry->mvcc,
+                                                        .key_position = seen});
+    if (LIKELY(effects->count != 0))
+        effects->items[effects->count - 1].ends_group = true;
     if (waiters_are_ready(place_access(place)) || place_access(place)->has_noted)
         settle(place);
 }
 
-void place_entry(struct place *place, const struct frame_entry *entry, const struct key *keys)
+static NOINLINE void place_raw(struct place *place, const struct frame_entry *entry)
 {
     struct frame_entry told = *entry;
 
+    place_merge(place);
+    place_raw_tell(place, &told);
+    place_operations(place, &told, NULL);
+}
+
+void place_entry(struct place *place, const struct frame_entry *entry, const struct key *keys)
+{
     worker_assert_inside(place->worker);
-    if (UNLIKELY(entry->is_raw)) {
-        place_merge(place);
-        place_raw_tell(place, &told);
-    }
-    place_operations(place, &told, entry->is_raw ? NULL : keys);
+    if (UNLIKELY(entry->is_raw))
+        place_raw(place, entry);
+    else
+        place_operations(place, entry, keys);
 }
 
 bool place_value(struct place *place, const struct place_value *value)

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "active/frame.h"
+#include "base/array.h"
 #include "base/table.h"
 #include "server/command/key_list.h"
 #include "store/changed.h"
@@ -52,8 +53,6 @@ struct place_counts {
     uint64_t unknown;      /* no such command, or in a database that is not here */
     uint64_t refused;      /* replied an error, as they would on one server */
 };
-
-enum { PLACE_NAME_BYTES = 24 };
 
 /* Zeroed memory is a place that holds nothing. Owner: the worker's thread. */
 struct place {
@@ -105,7 +104,7 @@ struct place {
     } raw; /* the operations of an entry of a KeyDB server */
     struct {
         const struct command *command; /* NULL: none is kept */
-        char name[PLACE_NAME_BYTES];   /* as the operation had it */
+        uint64_t name;                 /* as the operation had it, in one word */
         size_t name_size;
     } known;               /* the command of the last operation */
     uint64_t known_origin; /* the last one that was asked for, and its local number */
@@ -118,10 +117,21 @@ void place_fini(struct place *place);
  * be known of it. Where it is placed its commands run once, on what is there; that tells the operations, of which each
  * is on one key. These are taken back then, and placed. Before place_keys. */
 void place_describe_raw(struct frame_entry *entry);
+must_check bool place_keys_of_any(const struct frame_entry *entry, struct key_list *keys);
+uint32_t place_key_count_of_any(const struct frame_entry *entry);
 /* Adds the keys of the entry, in the order of its operations. False: it needs the gate (a flush, a library of
  * functions). */
-must_check bool place_keys(const struct frame_entry *entry, struct key_list *keys);
-uint32_t place_key_count(const struct frame_entry *entry); /* how many that are */
+static inline must_check bool place_keys(const struct frame_entry *entry, struct key_list *keys)
+{
+    if (UNLIKELY(!entry->is_of_one_key))
+        return place_keys_of_any(entry, keys);
+    *ARRAY_PUSH(keys) = key_make(entry->ops->words[entry->ops->key_index]);
+    return true;
+}
+static inline uint32_t place_key_count(const struct frame_entry *entry) /* how many that are */
+{
+    return LIKELY(entry->is_of_one_key) ? 1 : place_key_count_of_any(entry);
+}
 /* Begins a batch: inside of the gate with the stripes of all keys, or (exclusive) with the gate owned. */
 void place_begin(struct place *place, struct worker *worker, bool exclusive);
 /* With the gate owned: the entries are in the journal, but not in the data any more, as these were replaced. Readers of

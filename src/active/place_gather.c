@@ -57,7 +57,7 @@ static struct place_waiting *find(const struct place *place, unsigned db, const 
     return table_find(&place->by_key, key->hash, is_wanted, &wanted);
 }
 
-bool place_waits(const struct place *place, const struct target *target)
+bool place_waits_among_others(const struct place *place, const struct target *target)
 {
     return find(place, target->db, &target->key) != NULL;
 }

@@ -13,31 +13,12 @@ bool target_has(const struct target *target, const struct frame_op *op)
     return place_has_key(op) && op->db == target->db && slice_equal(op->words[op->key_index], target->key.name);
 }
 
-static void add_operation(struct target *target, const struct frame_op *op)
+void target_add_operation(struct target *target, const struct frame_op *op)
 {
     target->overwrites = target->overwrites || op->overwrites;
     if (op->evicts) {
         target->evicts = true;
         target->at = merge_place_behind(op->seen);
-    }
-}
-
-void target_init(struct target *target, struct place *place, const struct frame_entry *entry, uint32_t first,
-                 const struct key *key)
-{
-    const struct frame_op *op = &entry->ops[first];
-    const bool has_hash = key != NULL && key->name.data == op->words[op->key_index].data;
-
-    *target = (struct target){.place = place,
-                              .entry = entry,
-                              .key = has_hash ? *key : key_make(op->words[op->key_index]),
-                              .db = op->db,
-                              .first = first,
-                              .at = {entry->stamp, entry->origin}};
-    add_operation(target, op);
-    for (uint32_t i = first + 1; i < entry->op_count; i++) {
-        if (target_has(target, &entry->ops[i]))
-            add_operation(target, &entry->ops[i]);
     }
 }
 
@@ -87,15 +68,14 @@ static unsigned number_of(struct place *place, uint64_t origin)
 bool target_set_version(const struct target *target, struct merge_place last, bool overwrote)
 {
     struct place *place = target->place;
-    struct access *access = place_access(place);
-    struct change change;
     const unsigned number = last.origin >= MERGE_ORIGIN_FLOOR ? (unsigned)ORIGINS_UNKNOWN
                                                               : number_of(place, last.origin);
+    /* Else of a key from the time before. */
+    const uint64_t version = last.stamp >= stamp_at(0) ? version_make(last.stamp, overwrote, number) : 0;
 
-    change_find(&change, access, target->db, &target->key); /* whatever its deadline says */
-    if (change.slot != NULL && last.stamp >= stamp_at(0))   /* else of a key from the time before */
-        change_set_version(&change, version_make(last.stamp, overwrote, number));
-    return change.slot != NULL;
+    /* Whatever its deadline says. */
+    return access_set_version(place_access(place), target->db, &target->key, target->has_spot ? &target->spot : NULL,
+                              version);
 }
 
 /* The clock of this node is at least there. */

@@ -5,6 +5,7 @@
 
 #include "active/place.h"
 #include "server/core/worker.h"
+#include "store/access_at.h"
 #include "store/window.h"
 
 struct merge_op;
@@ -17,6 +18,8 @@ struct target {
     unsigned db;
     uint32_t first; /* its first operation; the others are behind it */
     bool overwrites, evicts;
+    bool has_spot; /* where the key was found, or was missing, before the operations ran */
+    struct access_spot spot;
     struct merge_place at;
 };
 
@@ -49,8 +52,9 @@ struct place_run {
     uint32_t blob_count;
     unsigned db;
     int64_t wall;
-    const struct command *command; /* place_command of the words; NULL: not known yet */
-    const struct key *key;         /* one of their keys, with its hash, or NULL */
+    const struct command *command;  /* place_command of the words; NULL: not known yet */
+    const struct key *key;          /* one of their keys, with its hash, or NULL */
+    const struct access_spot *spot; /* where that is, or NULL */
     bool is_told; /* to clients and to readers of the plain stream; else it runs once more, or in between */
     struct place_capture *captured; /* gets its effects, as of a client; NULL: nobody */
 };
@@ -63,17 +67,22 @@ const struct command *place_command(const struct slice *words, uint32_t word_cou
 void place_run_begin(const struct place *place, int64_t wall, bool is_told);
 void place_run_end(const struct place *place);
 enum place_ran place_run_words(struct place *place, const struct place_run *run);
-/* Returns false if readers of the plain stream do not know these words. */
+/* Returns false if readers of the plain stream do not know these words. target: it is on this one, or NULL. */
 bool place_run_told(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
-                    const struct key *key);
+                    const struct target *target);
 
 void target_run_told(const struct target *target); /* all that its entry does to it */
 
+/* Of the effects that have none yet. */
+static ALWAYS_INLINE void place_describe_stamps(struct place *place, const struct effect_stamp *stamp)
+{
+    while (place->stamps.count < place->worker->run.effects.count)
+        *ARRAY_PUSH(&place->stamps) = *stamp;
+}
 bool place_is_flush(const struct frame_entry *entry, const struct frame_op *op);
 /* Other peers get it as it came. */
 void place_add_operation(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
                          bool is_there);
-void place_describe_stamps(struct place *place, const struct effect_stamp *stamp);
 /* Readers of the plain stream get the value as it is at the end of the batch. */
 void target_correct(const struct target *target);
 /* The same, of a push of `count` elements before `behind` others: if they are few, by what comes to the same there. */
@@ -96,10 +105,30 @@ struct place_model {
 void place_model_init(struct place_model *model, const struct target *target);
 void place_model_destroy(const struct merge_model *model, struct merge_value *value);
 
-/* key: perhaps it, with its hash; or NULL. */
-void target_init(struct target *target, struct place *place, const struct frame_entry *entry, uint32_t first,
-                 const struct key *key);
+void target_add_operation(struct target *target, const struct frame_op *op);
 bool target_has(const struct target *target, const struct frame_op *op);
+/* key: perhaps it, with its hash; or NULL. */
+static inline void target_init(struct target *target, struct place *place, const struct frame_entry *entry,
+                               uint32_t first, const struct key *key)
+{
+    const struct frame_op *op = &entry->ops[first];
+    const bool has_hash = key != NULL && key->name.data == op->words[op->key_index].data;
+
+    target->place = place;
+    target->entry = entry;
+    target->key = LIKELY(has_hash) ? *key : key_make(op->words[op->key_index]);
+    target->db = op->db;
+    target->first = first;
+    target->at = (struct merge_place){entry->stamp, entry->origin};
+    target->overwrites = op->overwrites;
+    target->evicts = target->has_spot = false;
+    if (UNLIKELY(op->evicts))
+        target_add_operation(target, op);
+    for (uint32_t i = first + 1; i < entry->op_count; i++) {
+        if (target_has(target, &entry->ops[i]))
+            target_add_operation(target, &entry->ops[i]);
+    }
+}
 void target_base(const struct target *target, struct merge_record *base); /* of one that the window does not have */
 /* Which of two with the same stamp is the younger one cannot be told. */
 static inline void place_doubt_base(struct merge_record *base, uint64_t stamp)
@@ -140,7 +169,11 @@ bool place_library_value(struct place *place, const struct place_value *value); 
 /* --- place_gather.c --- */
 
 /* True if operations of the key wait for the end of the batch: then this one does, too. */
-bool place_waits(const struct place *place, const struct target *target);
+bool place_waits_among_others(const struct place *place, const struct target *target);
+static inline bool place_waits(const struct place *place, const struct target *target)
+{
+    return UNLIKELY(place->waiting.count != 0) && place_waits_among_others(place, target);
+}
 /* It is put in its place at the end of the batch, together with others of its key. */
 void place_gather(struct place *place, const struct target *target);
 void place_merge(struct place *place); /* all of them, now */

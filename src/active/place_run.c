@@ -14,6 +14,7 @@
 
 /* Elements of a list, and bytes of them, that the plain stream has once more rather than a copy of the list. */
 enum { AGAIN_MOST = 256, AGAIN_MOST_BYTES = 16 * 1024 };
+enum { NAME_LEAST = 3, NAME_MOST = 8 }; /* bytes of the name of a command that is kept */
 enum { SINK_BYTES = 8192 }; /* of replies that nobody reads, until they are dropped: a block of the output */
 
 /* NULL: this server has no such operation. */
@@ -26,28 +27,48 @@ const struct command *place_command(const struct slice *words, uint32_t word_cou
     return command;
 }
 
+/* Together with its size it is the name: two words of three or four bytes, which overlap. */
+static ALWAYS_INLINE uint64_t name_word(struct slice name)
+{
+    uint32_t first = 0, last = 0;
+
+    if (UNLIKELY(name.size < sizeof(first))) {
+        memcpy(&first, name.data, NAME_LEAST);
+    } else {
+        memcpy(&first, name.data, sizeof(first));
+        memcpy(&last, name.data + name.size - sizeof(last), sizeof(last));
+    }
+    return (uint64_t)last << 32 | first;
+}
+
 static void keep_command(struct place *place, const struct command *command, struct slice name)
 {
     place->known.command = NULL;
-    if (command == NULL || command->container != NULL || command->subcommand_count != 0 || name.size == 0 ||
-        name.size > sizeof(place->known.name))
+    if (command == NULL || command->container != NULL || command->subcommand_count != 0 || name.size < NAME_LEAST ||
+        name.size > NAME_MOST)
         return;
-    memcpy(place->known.name, name.data, name.size);
+    place->known.name = name_word(name);
     place->known.name_size = name.size;
     place->known.command = command;
 }
 
+static NOINLINE const struct command *find_other_command(struct place *place, const struct frame_op *op)
+{
+    const struct command *command = place_command(op->words, op->word_count);
+
+    keep_command(place, command, op->words[0]);
+    return command;
+}
+
 /* place_command. Most operations are of the same one as that before. */
-static const struct command *find_command(struct place *place, const struct frame_op *op)
+static ALWAYS_INLINE const struct command *find_command(struct place *place, const struct frame_op *op)
 {
     const struct command *command = place->known.command;
 
-    if (LIKELY(command != NULL && command_arity_fits(command, op->word_count)) &&
-        slice_equal(op->words[0], slice_make(place->known.name, place->known.name_size)))
+    if (LIKELY(command != NULL && command_arity_fits(command, op->word_count) &&
+               op->words[0].size == place->known.name_size && name_word(op->words[0]) == place->known.name))
         return command;
-    command = place_command(op->words, op->word_count);
-    keep_command(place, command, op->words[0]);
-    return command;
+    return find_other_command(place, op);
 }
 
 /* What happens in here is not this server's own. */
@@ -55,7 +76,12 @@ void place_run_begin(const struct place *place, int64_t wall, bool is_told)
 {
     struct access *access = &place->worker->run.access;
 
-    access_begin(access, wall, place->exclusive);
+    if (LIKELY(access->now_ms == wall && access->due_ms == wall && access->exclusive == place->exclusive)) {
+        access->dirty = 0;
+        access->found_key = NULL;
+    } else {
+        access_begin(access, wall, place->exclusive);
+    }
     access->no_touch = false;
     access->changed = NULL;
     access->is_silent = !is_told;
@@ -73,21 +99,39 @@ void place_run_end(const struct place *place)
         counter_add(&access->counters->dirty, access->dirty);
 }
 
-static void set_keys(struct place *place, const struct place_run *run, const struct command *command,
-                     struct request *request)
+static NOINLINE void search_keys(struct place *place, const struct place_run *run, const struct command *command,
+                                 struct request *request)
 {
-    const bool has_one = command->simple_keys && command->first_key != 0 && command->first_key == command->last_key;
-
-    if (LIKELY(has_one && run->key != NULL && run->key->name.data == run->words[command->first_key].data)) {
-        request_set_keys(request, run->key, 1);
-        return;
-    }
     place->keys.count = 0;
     (void)key_list_add(&place->keys, command, run->words, run->word_count);
     request_set_keys(request, place->keys.items, place->keys.count);
 }
 
-enum place_ran place_run_words(struct place *place, const struct place_run *run)
+static ALWAYS_INLINE void set_keys(struct place *place, const struct place_run *run, const struct command *command,
+                                   struct request *request)
+{
+    const bool has_one = command->simple_keys && command->first_key != 0 && command->first_key == command->last_key;
+
+    if (LIKELY(has_one && run->key != NULL && run->key->name.data == run->words[command->first_key].data))
+        request_set_keys(request, run->key, 1);
+    else
+        search_keys(place, run, command, request);
+}
+
+/* Where it was found, without anything that is due. */
+static bool is_where_it_was(const struct place *place, const struct place_run *run, const struct request *request)
+{
+    return run->spot != NULL && request->keys == run->key &&
+           access_find_at(place_access(place), run->db, run->key, run->spot);
+}
+
+static void expire_for_good(const struct request *request)
+{
+    for (uint32_t i = 0; i < request->key_count; i++)
+        access_expire_for_good(request->access, request->db, &request->keys[i]);
+}
+
+static ALWAYS_INLINE enum place_ran run_words(struct place *place, const struct place_run *run)
 {
     const struct command *command = run->command != NULL ? run->command : place_command(run->words, run->word_count);
     struct worker *worker = place->worker;
@@ -109,8 +153,8 @@ enum place_ran place_run_words(struct place *place, const struct place_run *run)
     request_set_blobs(&request, run->blobs, run->blob_count);
     request.db = run->db;
     request.in_exec = true;
-    for (uint32_t i = 0; i < request.key_count && run->captured == NULL; i++)
-        access_expire_for_good(&worker->run.access, run->db, &request.keys[i]);
+    if (UNLIKELY(!is_where_it_was(place, run, &request)) && run->captured == NULL)
+        expire_for_good(&request);
     dispatch_run_obeyed(&request);
     place->counts.refused += request.failed && run->is_told;
     if (UNLIKELY(output_size(&worker->sink) >= SINK_BYTES))
@@ -122,13 +166,12 @@ enum place_ran place_run_words(struct place *place, const struct place_run *run)
     return own_words ? RAN_OWN_WORDS : RAN_OTHER_WORDS;
 }
 
-/* --------------------------------------------------------------------------------------------- for the journal -- */
-
-void place_describe_stamps(struct place *place, const struct effect_stamp *stamp)
+enum place_ran place_run_words(struct place *place, const struct place_run *run)
 {
-    while (place->stamps.count < place->worker->run.effects.count)
-        *ARRAY_PUSH(&place->stamps) = *stamp;
+    return run_words(place, run);
 }
+
+/* --------------------------------------------------------------------------------------------- for the journal -- */
 
 static struct blob *blob_of_op(const void *context, struct slice arg)
 {
@@ -167,9 +210,8 @@ static void hide_from_peers(struct place *place, uint32_t first, uint32_t end)
         place->worker->run.effects.items[i].hidden_from |= EFFECT_PEERS;
 }
 
-/* Returns false if readers of the plain stream do not know these words. */
-bool place_run_told(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
-                    const struct key *key)
+static ALWAYS_INLINE bool run_told(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
+                                   const struct target *target)
 {
     const struct command *command = find_command(place, op);
     const struct place_run run = {.words = op->words,
@@ -179,18 +221,31 @@ bool place_run_told(struct place *place, const struct frame_entry *entry, const 
                                   .db = op->db,
                                   .wall = entry->wall,
                                   .command = command,
-                                  .key = key,
+                                  .key = target != NULL ? &target->key : NULL,
+                                  .spot = target != NULL && target->has_spot ? &target->spot : NULL,
                                   .is_told = true};
     struct effects *effects = &place->worker->run.effects;
     const uint32_t first = effects->count;
-    const bool is_there = place_run_words(place, &run) == RAN_OWN_WORDS;
+    const bool is_there = run_words(place, &run) == RAN_OWN_WORDS;
     const bool is_plain = !is_there || (command->flags & COMMAND_OPERATION) == 0;
 
     if (UNLIKELY(!is_plain))
         effects->items[effects->count - 1].hidden_from = EFFECT_PLAIN;
     hide_from_peers(place, first, effects->count - is_there);
-    place_add_operation(place, entry, op, is_there);
+    if (LIKELY(is_there && entry->is_of_one_key)) {
+        effects->items[effects->count - 1].key_index = (uint8_t)op->key_index;
+        effects->items[effects->count - 1].flags = op->overwrites ? EFFECT_OVERWRITES : 0;
+    } else {
+        place_add_operation(place, entry, op, is_there);
+    }
     return is_plain;
+}
+
+/* Returns false if readers of the plain stream do not know these words. */
+bool place_run_told(struct place *place, const struct frame_entry *entry, const struct frame_op *op,
+                    const struct target *target)
+{
+    return run_told(place, entry, op, target);
 }
 
 /* Who begins to read it gets all data first, with the gate owned. */
@@ -299,11 +354,11 @@ void target_correct_push(const struct target *target, bool is_first, uint64_t co
 void target_run_told(const struct target *target)
 {
     const struct frame_entry *entry = target->entry;
-    bool is_plain = place_run_told(target->place, entry, &entry->ops[target->first], &target->key);
+    bool is_plain = run_told(target->place, entry, &entry->ops[target->first], target);
 
     for (uint32_t i = target->first + 1; i < entry->op_count; i++) {
         if (target_has(target, &entry->ops[i]))
-            is_plain = place_run_told(target->place, entry, &entry->ops[i], &target->key) && is_plain;
+            is_plain = place_run_told(target->place, entry, &entry->ops[i], target) && is_plain;
     }
     if (!is_plain)
         target_correct(target);

@@ -27,7 +27,7 @@
 #include <string.h>
 
 enum {
-    PREFETCH_KEYS = 8,
+    PREFETCH_KEYS = 16,
     DIRECT_MOST_BYTES = 1 << 20, /* of a large word at a time */
     CORRECTING_TIMES = 4,        /* as long a batch may be as the values of the last one took */
     CORRECTING_MOST_US = 50 * 1000,
@@ -395,12 +395,14 @@ static enum receiver_result place_entries(struct receiver *receiver)
     const uint64_t placed = receiver->place.counts.placed, begin_us = clock_monotonic_us();
     enum receiver_result result = RECEIVER_GOES_ON;
     uint32_t key = 0, prefetched = 0, taken = 0, old = 0;
+    struct merge_vector_item *counted = NULL;
 
     for (uint32_t i = receiver->done; i < receiver->batch_end && result == RECEIVER_GOES_ON; i++) {
         const struct frame_entry *entry = &receiver->frame.entries[i];
-        struct merge_vector_item *counted = merge_vector_find(&receiver->counted, entry->origin);
         const uint32_t first = key;
 
+        if (UNLIKELY(counted == NULL || counted->id != entry->origin))
+            counted = merge_vector_find(&receiver->counted, entry->origin);
         if (key >= prefetched) {
             prefetch(receiver, entry, key);
             prefetched = key + PREFETCH_KEYS;
