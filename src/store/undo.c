@@ -78,20 +78,16 @@ static struct undo_log *find(const struct access *access, unsigned db, const str
 static struct undo_log *log_create(struct access *access, struct slice name)
 {
     struct undo_log *log = access->undo.spare;
-    struct buffer steps = {0}, held = {0};
+    size_t capacity;
 
     if (LIKELY(log != NULL && log->name_capacity >= name.size)) {
         access->undo.spare = log->older;
         access->undo.spare_count--;
-        steps = log->values.steps;
-        held = log->held;
-    } else {
-        const size_t capacity = MAX(name.size, (size_t)SPARE_NAME_BYTES);
-
-        log = mem_alloc(sizeof(*log) + capacity);
-        log->name_capacity = capacity;
+        return log; /* log_clear has left it as a new one, but with memory */
     }
-    *log = (struct undo_log){.values = {.steps = steps}, .held = held, .name_capacity = log->name_capacity};
+    capacity = MAX(name.size, (size_t)SPARE_NAME_BYTES);
+    log = mem_alloc(sizeof(*log) + capacity);
+    *log = (struct undo_log){.name_capacity = capacity};
     return log;
 }
 
@@ -184,8 +180,10 @@ void undo_end(struct access *access)
     assert(access->undo.is_on);
     for (struct undo_log *log = access->undo.newest, *older; log != NULL; log = older) {
         older = log->older;
-        restore_expired(access, log);
-        log_clear(access, log);
+        if (UNLIKELY(log->is_begun)) { /* it was not taken */
+            restore_expired(access, log);
+            log_clear(access, log);
+        }
         log_free(access, log);
     }
     if (access->undo.count > LISTED_MOST)

@@ -133,7 +133,7 @@ void window_destroy(struct store *store)
 
 /* ------------------------------------------------------------------------------------------------------- keys -- */
 
-static struct window_stripe *stripe_of(const struct access *access, const struct key *key)
+static inline struct window_stripe *stripe_of(const struct access *access, const struct key *key)
 {
     const uint32_t index = access_stripe_of(access, key);
 
@@ -198,26 +198,31 @@ void window_fetch(const struct access *access, const uint64_t *hashes, uint32_t 
         table_prefetch_item(&stripes[hashes[i] & access->store->stripe_mask].keys, hashes[i]);
 }
 
-static struct window_key *find(struct window_stripe *stripe, unsigned db, const struct key *key)
+static NOINLINE struct window_key *find_among(struct window_stripe *stripe, unsigned db, const struct key *key)
 {
     const struct wanted wanted = {key, db};
 
-    return stripe->keys.count != 0 ? table_find(&stripe->keys, key->hash, is_wanted, &wanted) : NULL;
+    return table_find(&stripe->keys, key->hash, is_wanted, &wanted);
+}
+
+static inline struct window_key *find(struct window_stripe *stripe, unsigned db, const struct key *key)
+{
+    return stripe->keys.count != 0 ? find_among(stripe, db, key) : NULL;
 }
 
 void window_base(const struct access *access, unsigned db, bool exists, uint64_t version, struct merge_record *record)
 {
     const struct store *store = access->store;
-    const struct merge_horizon horizon = horizon_of(&store->horizon, db);
     uint64_t origin;
 
     *record = (struct merge_record){.value = window_value(exists)};
-    if (version == 0 && !exists) {
-        merge_record_init(record, &horizon);
-        return;
-    }
-    if (version == 0) { /* from the time before */
-        record->base_place = merge_place_floor(horizon.floor);
+    if (UNLIKELY(version == 0)) {
+        const struct merge_horizon horizon = horizon_of(&store->horizon, db);
+
+        if (exists) /* from the time before */
+            record->base_place = merge_place_floor(horizon.floor);
+        else
+            merge_record_init(record, &horizon);
         return;
     }
     origin = origins_of_version(&store->origins, version);
