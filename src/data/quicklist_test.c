@@ -769,9 +769,9 @@ static void relocation_goes_on_wherever_it_stands(void **state)
 static void what_is_there_may_be_there(void **state)
 {
     struct random random = test_random(__func__);
-    const struct quicklist_limits limits = {.fill = -1};
-    struct quicklist *list = quicklist_create(&limits);
-    char text[16];
+    const struct quicklist_limits limits = {.fill = -1}, short_limits = {.fill = -1, .plain_from_bytes = 5};
+    struct quicklist *list = quicklist_create(&limits), *plain = quicklist_create(&short_limits);
+    char text[200];
 
     (void)state;
     for (int i = 0; i < 3000; i++)
@@ -783,10 +783,20 @@ static void what_is_there_may_be_there(void **state)
         assert_true(quicklist_may_have(list, QUICKLIST_TAIL, 3000 - (uint64_t)i, wanted));
     }
     assert_false(quicklist_may_have(list, QUICKLIST_HEAD, 3000, SLICE("e003000")));
+    assert_false(quicklist_may_have(list, QUICKLIST_HEAD, 3000, SLICE("e00299"))); /* others begin so */
+    assert_false(quicklist_may_have(list, QUICKLIST_HEAD, 3000, SLICE("002999")));
     assert_false(quicklist_may_have(list, QUICKLIST_HEAD, 10, SLICE("e002999")));
     assert_false(quicklist_may_have(list, QUICKLIST_TAIL, 10, SLICE("e000000")));
     assert_true(quicklist_may_have(list, QUICKLIST_HEAD, 10, SLICE("7"))); /* it may be stored as a number */
+    memset(text, 'x', sizeof(text));
+    for (unsigned size = 1; size <= sizeof(text); size++) { /* of each kind of head, also plain ones without */
+        quicklist_push(list, QUICKLIST_HEAD, slice_make(text, size));
+        assert_true(quicklist_may_have(list, QUICKLIST_HEAD, 1, slice_make(text, size)));
+        quicklist_push(plain, QUICKLIST_HEAD, slice_make(text, size));
+        assert_true(quicklist_may_have(plain, QUICKLIST_HEAD, 1, slice_make(text, size)));
+    }
     quicklist_destroy(&list);
+    quicklist_destroy(&plain);
 }
 
 int main(void)
