@@ -10,6 +10,8 @@ memory           bytes a key of a node and of its peer, beside the server withou
 window           100,000 INCR/s on 1,000,000 keys, 20 ms from node to node and back: the most that the window took
 pushes           100,000 RPUSH that come behind a cut among 1,000,000 of the node's own, of one list: seconds until they
                  are in their places, and the longest that a batch of them held its stripes; then one LPUSH 100 back
+pops             both nodes pop the same 100,000 elements of a list of 1,000,000 behind a cut, one behind the other:
+                 processor time of each pop by value, where all of them are gone and where they go before younger ones
 off              instructions a GET and a SET of --plain (an older server) and of this one, active replication off
 
 Servers take turns, printed are medians. The load generator is build/release/bench/load beside the server.
@@ -191,6 +193,36 @@ class Bench:
             figures["100 back, held, ms"] = b.debug_active("longest_batch_us") / 1e3
         return figures
 
+    def pops(self, kind):
+        if kind == "plain":
+            return {}
+        pops, size, step = self.many(100000), self.many(1000000), 1000
+        with Mesh(self.kinds, ["ours", "ours"], threads=self.options.threads, separate=True,
+                  options=["--active-window-size", "2gb", "--active-history-limit", "1gb"]) as mesh:
+            a, b = mesh.nodes
+            for node in mesh.nodes:
+                node.ask("DEBUG", "OPERATIONS", "STOP")
+            for first in range(0, size, step):
+                a.ask("RPUSH", "l", *("element %07d" % number for number in range(first, first + step)))
+            wait_until(lambda: int(b.ask("LLEN", "l")) == size, 60, "the list is there")
+            wait_until(lambda: b.info("replication")["active_window_keys"] == "0", 60, "all is settled")
+            mesh.cut()
+            for node in (b, a):     # what b does is older
+                for _ in range(0, pops, step):
+                    node.calls([["LPOP", "l"]] * step)
+                time.sleep(0.01)
+                node.ask("SET", "mark %s" % node.index, "behind its pops")
+            before = [node.cpu_seconds() for node in mesh.nodes]
+            mesh.heal()
+            for node, other in ((a, b), (b, a)):
+                wait_until(lambda node=node, other=other: node.ask("EXISTS", "mark %s" % other.index) == b"1", 300,
+                           "all pops have come")
+            cpu = [(node.cpu_seconds() - start) / pops * 1e6 for node, start in zip(mesh.nodes, before)]
+            for node in mesh.nodes:
+                if int(node.ask("LLEN", "l")) != size - pops:
+                    raise Wrong("the list has %s elements" % node.ask("LLEN", "l"))
+            return {"gone, us a pop": cpu[1], "older, us a pop": cpu[0]}
+
     def off(self, kind):
         """`plain` is the older server here."""
         binary = self.options.plain if kind == "plain" else self.options.server
@@ -295,6 +327,7 @@ BUDGETS = {
     "window": [("node MiB", None, 32), ("peer MiB", None, 32)],
     "pushes": [("late, seconds", None, 5), ("held, ms", None, 5), ("client waits, ms", None, None),
                ("many, seconds", None, None), ("many, held, ms", None, 5), ("100 back, held, ms", None, 1)],
+    "pops": [("gone, us a pop", None, 5), ("older, us a pop", None, None)],
     "off": [("get", "get", 1.01), ("set", "set", 1.01)],
 }
 
@@ -343,7 +376,7 @@ def main():
     bad = 0
     for part in bench.options.only or BUDGETS:
         results = {"plain": [], "active": []}
-        runs = 1 if part in ("memory", "window", "pushes", "off") else bench.options.runs
+        runs = 1 if part in ("memory", "window", "pushes", "pops", "off") else bench.options.runs
         for _ in range(runs):
             for kind, figures in results.items():
                 figures.append(bench.cost(kind, part) if part in WRITES else getattr(bench, part)(kind))
