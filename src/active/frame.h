@@ -37,6 +37,7 @@
 #include "base/compiler.h"
 #include "net/output.h"
 #include "net/resp.h"
+#include "store/journal.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,16 +122,6 @@ struct frame_entry {
     uint32_t op_count;
 };
 
-/* An entry of one operation, that is the RESP of a command (effects.h), without blobs. */
-struct frame_command {
-    uint64_t origin, stamp, prev; /* as of an entry */
-    int64_t wall;
-    struct slice bytes;
-    unsigned db;
-    uint32_t key_index;
-    bool overwrites;
-};
-
 /* --- writing --- */
 
 struct frame_writer;
@@ -139,9 +130,9 @@ struct frame_writer *frame_writer_create(void);
 void frame_writer_destroy(struct frame_writer **writer); /* accepts NULL; leaves NULL */
 /* Copies all but large words that have a blob. Entries of an origin come in its order. */
 void frame_writer_add(struct frame_writer *writer, const struct frame_entry *entry);
-/* Adds the same bytes, in one pass. False: it added nothing, as this is not the same origin's next entry in this frame,
- * or a large one; frame_writer_add can. */
-must_check bool frame_writer_add_command(struct frame_writer *writer, const struct frame_command *command);
+/* Adds the entry of a record with a stamp, in one pass. False: it added nothing, as the record is not all of the entry,
+ * or this is not the same origin's next one in this frame, or has blobs, or is large; frame_writer_add can. */
+must_check bool frame_writer_add_record(struct frame_writer *writer, const struct journal_view *view);
 size_t frame_writer_bytes(const struct frame_writer *writer); /* of what was added since the last flush */
 /* Appends what was added as one frame; nothing if that is nothing. Call it before another frame is appended. */
 void frame_writer_flush(struct frame_writer *writer, struct output *out);

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/blob.h"
+#include "base/copy.h"
 #include "store/effects.h"
 
 enum {
@@ -194,45 +195,55 @@ static ALWAYS_INLINE char *copy_words(char *at, const char *from, size_t count)
 
         from = effects_number(from, &size);
         at = write_varint(at, size);
-        memcpy(at, from, size);
+        copy_word(at, from, size);
         at += size;
         from += size + 2;
     }
     return at;
 }
 
-bool frame_writer_add_command(struct frame_writer *writer, const struct frame_command *command)
+/* One operation, that is an entry, without blobs: as most are. */
+static bool is_plain(const struct journal_view *view)
 {
+    return view->blob_count == 0 && view->stamp->mvcc == 0 && view->bytes.size < FRAME_LARGE_BYTES &&
+           (view->flags & (JOURNAL_ENTRY_ENDS | JOURNAL_EVICTS | JOURNAL_FLUSH)) == JOURNAL_ENTRY_ENDS;
+}
+
+bool frame_writer_add_record(struct frame_writer *writer, const struct journal_view *view)
+{
+    const struct journal_stamp *stamp = view->stamp;
     struct buffer *body = &writer->body;
+    const uint32_t key_index = journal_view_key_index(view);
     struct numbered *origin;
     const char *words;
     bool has_wall, has_db;
     size_t count;
     char *at;
 
-    if (UNLIKELY(writer->last_number == UINT32_MAX || command->bytes.size >= FRAME_LARGE_BYTES))
+    if (UNLIKELY(writer->last_number == UINT32_MAX || !is_plain(view)))
         return false;
     origin = &writer->origins.items[writer->last_number];
-    if (UNLIKELY(command->origin != origin->id || command->prev != origin->stamp || command->wall < origin->wall))
+    if (UNLIKELY(stamp->origin != origin->id || stamp->previous != origin->stamp || stamp->wall_ms < origin->wall))
         return false;
-    assert(command->prev < command->stamp && stamp_is_possible(command->stamp));
-    assert(command->key_index <= FRAME_OP_KEY_MOST);
-    has_wall = command->wall != origin->wall;
-    has_db = command->db != writer->last_db;
-    words = effects_number(command->bytes.data, &count);
-    at = buffer_reserve(body, HEAD_BYTES_MOST + OP_BYTES_MOST + command->bytes.size);
+    assert(stamp->previous < stamp->stamp && stamp_is_possible(stamp->stamp));
+    has_wall = stamp->wall_ms != origin->wall;
+    has_db = view->db != writer->last_db;
+    words = effects_number(view->bytes.data, &count);
+    at = buffer_reserve(body, HEAD_BYTES_MOST + OP_BYTES_MOST + view->bytes.size);
     *at++ = (char)(has_wall ? FRAME_HAS_WALL : 0);
-    at = write_varint(at, command->stamp - command->prev);
-    if (has_wall)
-        at = write_varint(at, (uint64_t)(command->wall - origin->wall));
-    *at++ = (char)((command->overwrites ? FRAME_OP_OVERWRITES : 0) | (has_db ? FRAME_OP_DB : 0) |
-                   (command->key_index < count ? command->key_index : 0) << FRAME_OP_KEY_SHIFT);
-    if (has_db)
-        at = write_varint(at, command->db);
+    at = write_varint(at, stamp->stamp - stamp->previous);
+    if (UNLIKELY(has_wall))
+        at = write_varint(at, (uint64_t)(stamp->wall_ms - origin->wall));
+    *at++ = (char)(((view->flags & JOURNAL_OVERWRITES) != 0 ? FRAME_OP_OVERWRITES : 0) | (has_db ? FRAME_OP_DB : 0) |
+                   (LIKELY(key_index < count) ? key_index : 0) << FRAME_OP_KEY_SHIFT);
+    if (UNLIKELY(has_db))
+        at = write_varint(at, view->db);
     at = copy_words(write_varint(at, count), words, count);
     body->size = (size_t)(at - body->data);
-    *origin = (struct numbered){command->origin, command->stamp, command->wall, ++writer->entries};
-    writer->last_db = command->db;
+    origin->stamp = stamp->stamp;
+    origin->wall = stamp->wall_ms;
+    origin->used = ++writer->entries;
+    writer->last_db = view->db;
     return true;
 }
 

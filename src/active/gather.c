@@ -196,30 +196,12 @@ const struct frame_entry *gather_take(struct gather *gather, const struct journa
     return &gather->entry;
 }
 
-/* One operation, that is an entry, without blobs: as most are. */
-static bool is_plain(const struct gather *gather, const struct journal_view *view)
-{
-    return gather->parts.count == 0 && view->blob_count == 0 && view->stamp->mvcc == 0 &&
-           (view->flags & (JOURNAL_ENTRY_ENDS | JOURNAL_EVICTS | JOURNAL_FLUSH)) == JOURNAL_ENTRY_ENDS;
-}
-
 bool gather_write(struct gather *gather, const struct journal_view *view, struct frame_writer *writer)
 {
     const struct frame_entry *entry;
 
-    if (LIKELY(is_plain(gather, view))) {
-        const struct frame_command command = {.origin = view->stamp->origin,
-                                              .stamp = view->stamp->stamp,
-                                              .prev = view->stamp->previous,
-                                              .wall = view->stamp->wall_ms,
-                                              .bytes = view->bytes,
-                                              .db = view->db,
-                                              .key_index = view->flags >> JOURNAL_KEY_SHIFT,
-                                              .overwrites = (view->flags & JOURNAL_OVERWRITES) != 0};
-
-        if (LIKELY(frame_writer_add_command(writer, &command)))
-            return true;
-    }
+    if (LIKELY(gather->parts.count == 0) && LIKELY(frame_writer_add_record(writer, view)))
+        return true;
     entry = gather_take(gather, view);
     if (entry != NULL)
         frame_writer_add(writer, entry);

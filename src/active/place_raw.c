@@ -185,7 +185,7 @@ static void restore_versions(struct place *place)
 
     for (uint32_t i = changed->count; i-- != 0;) {
         const struct changed_item *item = &changed->items[i];
-        const struct key key = {slice_make(changed->names.data + item->name_at, item->name_size), item->hash};
+        const struct key key = changed_key(changed, item);
         struct change change;
 
         change_find(&change, place_access(place), item->db, &key);

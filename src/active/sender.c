@@ -279,11 +279,14 @@ static void seek(struct sender *link)
     journal_reader_set(&link->reader, READER_FLAGS, READER_SKIPS);
 }
 
-/* The origin of this link of which it is to be sent; NULL: it is not. */
-static struct merge_vector_item *wanted_of(const struct sender *link, const struct journal_stamp *stamp)
+/* The origin of this link of which it is to be sent; NULL: it is not. `last`: that of the record before. */
+static struct merge_vector_item *wanted_of(const struct sender *link, const struct journal_stamp *stamp,
+                                           struct merge_vector_item *last)
 {
-    struct merge_vector_item *sent = merge_vector_find(&link->sent, stamp->origin);
+    struct merge_vector_item *sent = last;
 
+    if (UNLIKELY(sent == NULL || sent->id != stamp->origin))
+        sent = merge_vector_find(&link->sent, stamp->origin);
     return sent != NULL && stamp->stamp > sent->stamp ? sent : NULL;
 }
 
@@ -291,14 +294,13 @@ static struct merge_vector_item *wanted_of(const struct sender *link, const stru
 static bool read_records(struct sender *link)
 {
     const size_t size = conn_output_size(&link->client->conn);
+    struct merge_vector_item *sent = NULL;
     struct journal_view view;
 
     for (unsigned i = 0; i < RECORDS_A_TURN && size + frame_writer_bytes(link->output) < FOLLOWER_AHEAD_BYTES; i++) {
-        struct merge_vector_item *sent;
-
         if (!journal_reader_next(&link->reader, &view))
             return false;
-        if (view.stamp == NULL || (sent = wanted_of(link, view.stamp)) == NULL)
+        if (view.stamp == NULL || (sent = wanted_of(link, view.stamp, sent)) == NULL)
             continue;
         if (!gather_write(link->gather, &view, link->output))
             continue;

@@ -203,7 +203,7 @@ static void write_anew(struct access *access, struct window_key *known, void *co
     repairing->here--;
     repairing->left--;
     value_words(access, known->db, &key, add_words, known);
-    changed_end_group(&worker->run.changed, access, worker->run.effects.count, access->now_ms);
+    changed_end_group(&worker->run.changed, access, &worker->run.effects, access->now_ms);
     effects_end_group(&worker->run.effects);
     atomic_fetch_add_explicit(&cycle.repaired, 1, memory_order_relaxed);
 }
@@ -244,7 +244,7 @@ static void tell_late_flush(struct worker *worker, unsigned db)
     access->effects = &worker->run.effects;
     effects_add_operation(&worker->run.effects, db, words, countof(words));
     operation_describe(&worker->run.effects, words, countof(words));
-    changed_end_group(&worker->run.changed, access, worker->run.effects.count, access->now_ms);
+    changed_end_group(&worker->run.changed, access, &worker->run.effects, access->now_ms);
     effects_end_group(&worker->run.effects);
     dispatch_settle_access(access);
     access->effects = NULL;

@@ -221,13 +221,16 @@ static inline bool tells_nobody(const struct access *access, uint32_t observed)
     return observed == OBSERVE_STAMPS && access->changed == NULL;
 }
 
+/* What observers, and those who stamp, ask for later. */
+static inline void remember_before(struct change *change)
+{
+    change->existed = change->slot != NULL;
+    change->version = change->slot != NULL ? entry_version(table_slot_item(change->slot)) : 0;
+}
+
 static COLD void observers_before(struct change *change)
 {
     assert(holds(change->access, change->stripe));
-    change->existed = change->slot != NULL;
-    change->version = change->slot != NULL ? entry_version(table_slot_item(change->slot)) : 0;
-    if (store_observed(change->access->store) == OBSERVE_STAMPS) /* nobody else */
-        return;
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
          observer = observer->next) {
         if (observer->before != NULL)
@@ -266,14 +269,16 @@ static inline void note_recent(const struct change *change)
     change->access->recent = (struct access_recent){change->key->hash, change_spot(change), change->db};
 }
 
-static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
+static ALWAYS_INLINE void remember_after(const struct change *change)
 {
-    assert(holds(change->access, change->stripe));
     note_recent(change);
     if (is_to_be_stamped(change->access))
         changed_note(change->access->changed, change);
-    if (store_observed(change->access->store) == OBSERVE_STAMPS)
-        return;
+}
+
+static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
+{
+    assert(holds(change->access, change->stripe));
     for (struct store_observer *observer = change->access->store->observers; observer != NULL;
          observer = observer->next) {
         if (observer->after != NULL)
@@ -320,8 +325,11 @@ void change_begin(struct change *change, struct access *access, unsigned db, con
     if (UNLIKELY(access->undo.is_on))
         undo_note_begin(change);
     observed = store_observed(access->store);
-    if (UNLIKELY(observed != 0) && !tells_nobody(access, observed))
-        observers_before(change);
+    if (UNLIKELY(observed != 0) && !tells_nobody(access, observed)) {
+        remember_before(change);
+        if (observed != OBSERVE_STAMPS) /* somebody else */
+            observers_before(change);
+    }
 }
 
 void change_end(struct change *change, enum event_class event_class, const char *event)
@@ -339,9 +347,12 @@ void change_end(struct change *change, enum event_class event_class, const char 
         undo_note_end(change, true);
     if (LIKELY(observed == 0))
         return;
-    if (tells_nobody(access, observed))
+    if (tells_nobody(access, observed)) {
         note_recent(change);
-    else
+        return;
+    }
+    remember_after(change);
+    if (observed != OBSERVE_STAMPS)
         observers_after(change, event_class, event);
 }
 

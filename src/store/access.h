@@ -223,6 +223,18 @@ void change_find(struct change *change, struct access *access, unsigned db, cons
 /* As change_find, for a key that was there when it was changed. The stripe was held since then. */
 void change_find_at(struct change *change, struct access *access, unsigned db, const struct key *key,
                     const struct access_spot *spot);
+/* The entry that change_find_at finds; NULL: there is none. */
+static inline struct entry *access_entry_at(struct access *access, unsigned db, const struct key *key,
+                                            const struct access_spot *spot)
+{
+    struct change change;
+
+    access_assert_holds(access, access_stripe_of(access, key));
+    if (LIKELY(spot->moves == access->store->stripes[access_stripe_of(access, key)].moves))
+        return spot->slot != NULL ? table_slot_item(spot->slot) : NULL;
+    change_find(&change, access, db, key);
+    return change_entry(&change);
+}
 struct access_spot change_spot(const struct change *change); /* before or behind change_end */
 void change_delete(struct change *change);                   /* the key exists */
 /* The key exists; change_delete uses FREE_SERVER_DEL. */

@@ -18,6 +18,7 @@ void changed_fini(struct changed *changed)
     buffer_fini(&changed->undos);
     buffer_fini(&changed->words);
     ARRAY_FINI(&changed->groups);
+    ARRAY_FINI(&changed->singles);
     ARRAY_FINI(&changed->stamps);
     ARRAY_FINI(&changed->operations);
     ARRAY_FINI(&changed->by_hash);
@@ -38,78 +39,106 @@ static void drop_undo(const struct changed *changed, struct access *access, stru
     item->undo_size = 0;
 }
 
-static void cut(struct changed *changed, struct access *access, uint32_t count)
+/* Those of the group that is open; they have no undos yet. */
+static void cut_open(struct changed *changed)
 {
-    if (count == changed->count)
+    if (changed->count == changed->first_open)
         return;
-    for (uint32_t i = count; i < changed->count; i++)
-        drop_undo(changed, access, &changed->items[i]);
-    changed->names.size = changed->items[count].name_at;
-    if (count == 0)
-        buffer_clear(&changed->undos);
-    changed->count = count;
+    changed->names.size = changed->items[changed->first_open].name_at;
+    changed->count = changed->first_open;
 }
 
-static struct key key_of(const struct changed *changed, const struct changed_item *item)
+struct key changed_key(const struct changed *changed, const struct changed_item *item)
 {
-    return (struct key){slice_make(changed->names.data + item->name_at, item->name_size), item->hash};
+    const char *name = item->name != NULL ? item->name : changed->names.data + item->name_at;
+
+    return (struct key){slice_make(name, item->name_size), item->hash};
 }
 
 static bool is_of(const struct changed *changed, const struct changed_item *item, unsigned db, const struct key *key)
 {
-    return item->hash == key->hash && item->db == db && slice_equal(key_of(changed, item).name, key->name);
-}
-
-/* Behind the items of the groups that have ended. */
-static uint32_t first_open(const struct changed *changed)
-{
-    return changed->groups.count != 0 ? changed->groups.items[changed->groups.count - 1].key_end : 0;
+    return item->hash == key->hash && item->db == db && slice_equal(changed_key(changed, item).name, key->name);
 }
 
 void changed_note(struct changed *changed, const struct change *change)
 {
-    access_assert_holds(change->access, access_stripe_of(change->access, change->key));
+    const struct key *key = change->key;
+    const bool is_own = (uintptr_t)key - (uintptr_t)changed->own < changed->own_count * sizeof(*key);
+    struct changed_item *item;
+
+    access_assert_holds(change->access, access_stripe_of(change->access, key));
     /* Commands that change a key twice do it without another one in between. */
-    if (changed->count != first_open(changed) &&
-        is_of(changed, &changed->items[changed->count - 1], change->db, change->key))
+    if (UNLIKELY(changed->count != changed->first_open) &&
+        is_of(changed, &changed->items[changed->count - 1], change->db, key))
         return;
-    *ARRAY_PUSH(changed) = (struct changed_item){.hash = change->key->hash,
-                                                 .name_at = changed->names.size,
-                                                 .name_size = change->key->name.size,
-                                                 .version = change->version,
-                                                 .spot = change_spot(change),
-                                                 .db = change->db,
-                                                 .existed = change->existed};
-    buffer_append_slice(&changed->names, change->key->name);
+    item = ARRAY_PUSH(changed);
+    item->hash = key->hash;
+    item->name = is_own ? key->name.data : NULL;
+    item->name_at = changed->names.size;
+    item->name_size = key->name.size;
+    item->version = change->version;
+    item->spot = change->access->recent.spot; /* change_end has just set it */
+    item->undo = change->undo;
+    item->undo_size = 0;
+    item->db = change->db;
+    item->existed = change->existed;
+    item->is_first = key == changed->own;
+    if (UNLIKELY(!is_own))
+        buffer_append_slice(&changed->names, key->name);
 }
 
-void changed_end_group(struct changed *changed, struct access *access, uint32_t effect_count, int64_t wall_ms)
+static void take_undos(struct changed *changed, struct access *access)
 {
-    const struct changed_group *last = changed->groups.count != 0 ? &changed->groups.items[changed->groups.count - 1]
-                                                                  : NULL;
-    const uint32_t first = first_open(changed);
+    for (uint32_t i = changed->first_open; i < changed->count; i++) {
+        struct changed_item *item = &changed->items[i];
+
+        item->undo_at = changed->undos.size;
+        if (LIKELY(item->undo != NULL))
+            item->undo_size = undo_take_image_of(access, item->undo, &changed->undos);
+    }
+}
+
+/* It is one effect, without blobs, for all readers, on the one key that the group has changed. */
+static bool is_single(const struct changed *changed, const struct effect *effect, uint32_t effect_count)
+{
+    const struct changed_item *item = &changed->items[changed->first_open];
+
+    return effect_count == 1 && changed->count - changed->first_open == 1 && item->is_first && item->db == effect->db &&
+           effect->hidden_from == 0 && effect->blob_count == 0 &&
+           (effect->flags & ~(unsigned)EFFECT_OVERWRITES) == EFFECT_OWN_KEY;
+}
+
+void changed_end_group(struct changed *changed, struct access *access, const struct effects *effects, int64_t wall_ms)
+{
+    const uint32_t groups = changed->groups.count, effect_end = effects->count;
+    const uint32_t effect_begin = groups != 0 ? changed->groups.items[groups - 1].effect_end : 0;
     const bool was_recorded = undo_is_recording(access);
 
-    assert(last == NULL || effect_count >= last->effect_end);
-    if (effect_count == (last != NULL ? last->effect_end : 0)) {
-        cut(changed, access, first);
+    assert(effect_end >= effect_begin);
+    if (effect_end == effect_begin) {
+        cut_open(changed);
     } else {
-        for (uint32_t i = first; was_recorded && i < changed->count; i++) {
-            const struct key key = key_of(changed, &changed->items[i]);
-
-            changed->items[i].undo_at = changed->undos.size;
-            changed->items[i].undo_size = undo_take_image(access, changed->items[i].db, &key, &changed->undos);
-        }
-        *ARRAY_PUSH(&changed->groups) = (struct changed_group){changed->count, effect_count, wall_ms, was_recorded};
+        if (was_recorded)
+            take_undos(changed, access);
+        if (LIKELY(is_single(changed, &effects->items[effect_begin], effect_end - effect_begin)))
+            *ARRAY_PUSH(&changed->singles) = (struct journal_single){.wall_ms = wall_ms};
+        *ARRAY_PUSH(&changed->groups) = (struct changed_group){changed->count, effect_end, wall_ms, was_recorded};
+        changed->first_open = changed->count;
     }
+    changed->own = NULL;
     if (was_recorded)
         undo_end(access);
 }
 
 void changed_clear(struct changed *changed, struct access *access)
 {
-    cut(changed, access, 0);
-    changed->groups.count = 0;
+    for (uint32_t i = 0; UNLIKELY(changed->undos.size != 0) && i < changed->count; i++)
+        drop_undo(changed, access, &changed->items[i]);
+    changed->own = NULL;
+    changed->count = changed->first_open = 0;
+    changed->groups.count = changed->singles.count = 0;
+    buffer_clear(&changed->names);
+    buffer_clear(&changed->undos);
 }
 
 /* ------------------------------------------------------------------------------------------------- writing down -- */
@@ -130,7 +159,7 @@ static void write_versions(struct writer *writer, uint64_t version)
 {
     for (uint32_t i = writer->first_item; i < writer->group->key_end; i++) {
         const struct changed_item *item = &writer->changed->items[i];
-        const struct key key = key_of(writer->changed, item);
+        const struct key key = changed_key(writer->changed, item);
         struct change change;
 
         change_find_at(&change, writer->access, item->db, &key, &item->spot);
@@ -403,7 +432,7 @@ static void gather_operation(struct writer *writer, uint32_t index)
     struct changed_operation *operation = ARRAY_PUSH(&changed->operations);
 
     *operation = (struct changed_operation){.name = name, .db = effect->db, .effect = index};
-    if (LIKELY(item < changed->count && slice_equal(key_of(changed, &changed->items[item]).name, name))) {
+    if (LIKELY(item < changed->count && slice_equal(changed_key(changed, &changed->items[item]).name, name))) {
         operation->hash = changed->items[item].hash;
         operation->is_first = changed->items[item].db == effect->db;
     } else {
@@ -411,34 +440,11 @@ static void gather_operation(struct writer *writer, uint32_t index)
     }
 }
 
-/* Of a group that is one operation on the one key that it has changed: most are. False: it is another one, and nothing
- * was written. */
-static ALWAYS_INLINE bool write_single(struct writer *writer, uint32_t index)
-{
-    struct changed *changed = writer->changed;
-    const struct effect *effect = &writer->effects->items[index];
-    struct changed_item *item = &changed->items[writer->first_item];
-    struct changed_operation operation = {.db = effect->db, .effect = index};
-
-    if (writer->group->effect_end != index + 1 || writer->group->key_end != writer->first_item + 1 ||
-        (effect->hidden_from & EFFECT_PEERS) != 0 || effect->key_index == 0 ||
-        (effect->flags & ~(unsigned)EFFECT_OVERWRITES) != 0 || item->db != effect->db)
-        return false;
-    operation.name = effects_word(writer->effects, effect, effect->key_index);
-    if (UNLIKELY(!slice_equal(key_of(changed, item).name, operation.name)))
-        return false;
-    operation.hash = item->hash;
-    write_key(writer, &operation, 1, item);
-    return true;
-}
-
 static void write_group(struct writer *writer, uint32_t first_effect)
 {
     struct changed *changed = writer->changed;
     bool is_described = false;
 
-    if (LIKELY(write_single(writer, first_effect)))
-        return;
     changed->operations.count = 0;
     for (uint32_t i = first_effect; i < writer->group->effect_end; i++) {
         const struct effect *effect = &writer->effects->items[i];
@@ -480,7 +486,7 @@ static uint64_t seen_of(const struct changed *changed, struct access *access, ui
     for (uint32_t i = first_item; i < group->key_end; i++) {
         const struct changed_item *item = &changed->items[i];
 
-        const struct key key = key_of(changed, item);
+        const struct key key = changed_key(changed, item);
         const struct window_key *known;
 
         if (item->db != effect->db || !slice_equal(key.name, name))
@@ -510,17 +516,17 @@ static void prepare_stamps(struct changed *changed, struct access *access, const
     }
 }
 
-/* The first ones; of few keys nothing is won. */
-static void fetch_items(const struct changed *changed, const struct access *access)
+/* The first ones; of few keys nothing is won. True: the window knows nothing in the stripes of all items. */
+static bool fetch_items(const struct changed *changed, const struct access *access)
 {
     uint64_t hashes[WINDOW_FETCH_MOST];
     const uint32_t count = MIN(changed->count, (uint32_t)WINDOW_FETCH_MOST);
 
     if (count < 2)
-        return;
+        return false;
     for (uint32_t i = 0; i < count; i++)
         hashes[i] = changed->items[i].hash;
-    window_fetch(access, hashes, count);
+    return window_fetch(access, hashes, count) && count == changed->count;
 }
 
 /* Later groups find what earlier ones have written. */
@@ -531,7 +537,7 @@ static void write_groups(struct changed *changed, struct access *access, const s
     uint32_t effect = 0;
 
     access->found_key = NULL; /* entries may move */
-    fetch_items(changed, access);
+    (void)fetch_items(changed, access);
     arrange_items(changed);
     for (uint32_t i = 0; i < changed->groups.count; i++) {
         const struct effect_stamp *stamp;
@@ -548,11 +554,79 @@ static void write_groups(struct changed *changed, struct access *access, const s
     }
 }
 
+/* ------------------------------------------------------------------------------------------------------ singles -- */
+
+static void set_version(const struct writer *writer, const struct changed_item *item, const struct key *key,
+                        struct entry *entry, bool overwrote)
+{
+    const uint64_t version = version_make(writer->place.stamp, overwrote, VERSION_OWN_ORIGIN);
+    struct change change;
+
+    if (LIKELY((entry->flags & (ENTRY_VERSIONED | ENTRY_MEMBERS)) == ENTRY_VERSIONED)) {
+        entry_word_store(entry, ENTRY_VERSIONED, version);
+        return;
+    }
+    change_find(&change, writer->access, item->db, key);
+    change_set_version(&change, version);
+}
+
+/* As write_key. is_blank: the window knows nothing of the key. */
+static ALWAYS_INLINE void write_single(struct writer *writer, uint32_t index, bool is_blank)
+{
+    struct changed_item *item = &writer->changed->items[index];
+    const struct key key = changed_key(writer->changed, item);
+    const struct changed_operation operation = {.hash = key.hash, .name = key.name, .db = item->db, .effect = index};
+    const bool overwrote = (writer->effects->items[index].flags & EFFECT_OVERWRITES) != 0;
+    struct entry *entry = access_entry_at(writer->access, item->db, &key, &item->spot);
+
+    if (!overwrote)
+        write_step(writer, &operation, 1, item, &key, entry);
+    else if (UNLIKELY(entry == NULL || !is_blank))
+        write_overwritten(writer, item->db, &key, item, entry);
+    if (LIKELY(entry != NULL))
+        set_version(writer, item, &key, entry, overwrote);
+}
+
+/* What most commands do: groups, effects and items are one for one, and the journal has appended them so. */
+static void write_singles(struct changed *changed, struct access *access, const struct effects *effects,
+                          uint64_t previous, bool is_blank)
+{
+    struct writer writer = {.changed = changed,
+                            .access = access,
+                            .effects = effects,
+                            .place.origin = origins_id(&access->store->origins, VERSION_OWN_ORIGIN),
+                            .previous = previous};
+
+    access->found_key = NULL; /* entries may move */
+    for (uint32_t i = 0; i < changed->singles.count; i++) {
+        writer.group = &changed->groups.items[i];
+        writer.place.stamp = changed->singles.items[i].stamp;
+        write_single(&writer, i, is_blank);
+        is_blank = is_blank && (effects->items[i].flags & EFFECT_OVERWRITES) != 0;
+        writer.previous = writer.place.stamp;
+    }
+}
+
+static uint64_t append_singles(struct changed *changed, struct access *access, struct journal *journal,
+                               const struct effects *effects)
+{
+    const bool is_blank = fetch_items(changed, access);
+    uint64_t previous;
+    const uint64_t offset = journal_append_singles(journal, effects, changed->singles.items, &previous);
+
+    write_singles(changed, access, effects, previous, is_blank);
+    changed_clear(changed, access);
+    return offset;
+}
+
 uint64_t changed_append(struct changed *changed, struct access *access, struct journal *journal,
                         const struct effects *effects)
 {
     uint64_t offset;
 
+    assert(effects->count == changed->groups.items[changed->groups.count - 1].effect_end);
+    if (LIKELY(changed->singles.count == changed->groups.count))
+        return append_singles(changed, access, journal, effects);
     prepare_stamps(changed, access, effects);
     assert(changed->stamps.count == effects->count);
     offset = journal_append_stamped(journal, effects, false, changed->stamps.items);

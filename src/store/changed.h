@@ -16,12 +16,15 @@
 
 struct changed_item {
     uint64_t hash;
-    size_t name_at, name_size; /* in `names` */
+    const char *name; /* of `own`; NULL: a copy of it is in `names` */
+    size_t name_at, name_size;
     uint64_t version;          /* the key's, before */
     struct access_spot spot;   /* behind its first change */
+    struct undo_log *undo;     /* until its group ends; NULL: what was done is not recorded */
     size_t undo_at, undo_size; /* in `undos`: of the whole group; only the key's first item has it */
     unsigned db;
-    bool existed; /* before */
+    bool existed;  /* before */
+    bool is_first; /* it is the first of `own` */
 };
 
 /* What one command, EXEC or script did. */
@@ -45,10 +48,17 @@ struct changed {
     struct buffer undos; /* images (undo.h) */
     struct changed_item *items;
     uint32_t count, capacity;
+    uint32_t first_open;   /* behind the items of the groups that have ended */
+    const struct key *own; /* of the command that runs: their names stay until all is written; NULL: there are none */
+    uint32_t own_count;
     struct {
         struct changed_group *items;
         uint32_t count, capacity;
     } groups;
+    struct {
+        struct journal_single *items;
+        uint32_t count, capacity;
+    } singles; /* of the groups, as long as each is one effect on the one key that it has changed */
     struct {
         struct effect_stamp *items;
         uint32_t count, capacity;
@@ -63,13 +73,21 @@ struct changed {
     struct buffer words;
 };
 
-void changed_fini(struct changed *changed); /* it is empty */
+void changed_fini(struct changed *changed);                                             /* it is empty */
+struct key changed_key(const struct changed *changed, const struct changed_item *item); /* until the next change */
+
+/* Of the command that runs next, until its group ends: the names of these keys stay where they are until all is
+ * written, so they are not copied. EFFECT_OWN_KEY says that the first of them is an effect's key. */
+static inline void changed_begin_own(struct changed *changed, const struct key *keys, uint32_t key_count)
+{
+    changed->own = keys;
+    changed->own_count = key_count;
+}
 /* change_end calls it while the store stamps (store_set_stamping); the key's stripe is held. */
 void changed_note(struct changed *changed, const struct change *change);
-/* The keys so far and the effects up to `effect_count` are of one group. Takes what was recorded of them, and ends the
- * recording. Without effects that are new the keys are forgotten: what the journal does not know has no stamp. The
- * stripes are held. */
-void changed_end_group(struct changed *changed, struct access *access, uint32_t effect_count, int64_t wall_ms);
+/* The keys and effects so far are of one group. Takes what was recorded of them, and ends the recording. Without
+ * effects that are new the keys are forgotten: what the journal does not know has no stamp. The stripes are held. */
+void changed_end_group(struct changed *changed, struct access *access, const struct effects *effects, int64_t wall_ms);
 
 void changed_clear(struct changed *changed, struct access *access); /* forgets all */
 

@@ -131,7 +131,7 @@ static void random_group(struct worker *worker, uint64_t number)
         if (!is_hidden)
             model[index][db].group = number;
     }
-    changed_end_group(&worker->changed, &worker->access, worker->effects.count, atomic_load(&now_ms));
+    changed_end_group(&worker->changed, &worker->access, &worker->effects, atomic_load(&now_ms));
     effects_end_group(&worker->effects);
 }
 
@@ -208,9 +208,13 @@ static void change_often(void *argument)
         while (!access_lock(&worker->access, &stripe, 1, &busy))
             sched_yield();
         before = version_of(worker, 0, &key);
+        if (i % 2 == 0) /* as most commands: one effect on the one key */
+            changed_begin_own(&worker->changed, &key, 1);
         change_key(worker, 0, &key, (unsigned)random_below(&worker->random, 3));
         add_effect(worker, 0, &key);
-        changed_end_group(&worker->changed, &worker->access, worker->effects.count, worker->access.now_ms);
+        if (i % 2 == 0)
+            effects_describe(&worker->effects, 1, EFFECT_OWN_KEY | (i % 4 == 0 ? EFFECT_OVERWRITES : 0));
+        changed_end_group(&worker->changed, &worker->access, &worker->effects, worker->access.now_ms);
         (void)changed_append(&worker->changed, &worker->access, &journal, &worker->effects);
         after = version_of(worker, 0, &key);
         access_unlock(&worker->access, &stripe, 1);

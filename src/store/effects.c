@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/compiler.h"
+#include "base/copy.h"
 #include "base/number.h"
 
 void effects_cut(struct effects *effects, uint32_t count)
@@ -96,13 +97,16 @@ static ALWAYS_INLINE char *put_header(char *at, char type, uint64_t number)
         memcpy(at, bytes, sizeof(bytes));
         return at + sizeof(bytes);
     }
-    *at++ = type;
     if (LIKELY(number < 100)) {
-        *at++ = (char)('0' + number / 10);
-        *at++ = (char)('0' + number % 10);
-    } else {
-        at += number_format_u64(at, number);
+        const unsigned tens = (unsigned)number * 103 >> 10; /* exact below 179 */
+        const char bytes[4] = {type, (char)('0' + tens), (char)('0' + (unsigned)number - tens * 10), '\r'};
+
+        memcpy(at, bytes, sizeof(bytes));
+        at[4] = '\n';
+        return at + 5;
     }
+    *at++ = type;
+    at += number_format_u64(at, number);
     return put_line_end(at);
 }
 
@@ -110,8 +114,7 @@ static ALWAYS_INLINE char *put_header(char *at, char type, uint64_t number)
 static ALWAYS_INLINE char *put_word(char *at, struct slice word)
 {
     at = put_header(at, '$', word.size);
-    if (word.size != 0)
-        memcpy(at, word.data, word.size);
+    copy_word(at, word.data, word.size);
     return put_line_end(at + word.size);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/blob.h"
 #include "base/buffer.h"
+#include "base/compiler.h"
 #include "base/slice.h"
 
 #include <stdbool.h>
@@ -33,7 +34,8 @@ enum effect_flag {
     EFFECT_FLUSH = 1 << 2,      /* of all keys of its database, or of all databases */
     EFFECT_CORRECTS = 1 << 3,   /* not for peers: the value of a key, behind what came out of its order */
     EFFECT_LIBRARY = 1 << 4,    /* of the library of functions that its second word names */
-    EFFECT_LIBRARIES = 1 << 5   /* a flush of all libraries */
+    EFFECT_LIBRARIES = 1 << 5,  /* a flush of all libraries */
+    EFFECT_OWN_KEY = 1 << 6     /* its key is the first of the command's own (changed_begin_own) */
 };
 enum { EFFECT_KEY_MOST = 7 };
 
@@ -67,7 +69,11 @@ static inline const char *effects_number(const char *at, size_t *number)
 {
     size_t sum = (size_t)(at[1] - '0');
 
-    for (at += 2; *at != '\r'; at++)
+    *number = sum;
+    if (LIKELY(at[2] == '\r')) /* it has one digit, or two */
+        return at + 4;
+    sum = sum * 10 + (size_t)(at[2] - '0');
+    for (at += 3; UNLIKELY(*at != '\r'); at++)
         sum = sum * 10 + (size_t)(*at - '0');
     *number = sum;
     return at + 2;

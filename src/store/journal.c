@@ -643,6 +643,58 @@ uint64_t journal_append_stamped(struct journal *journal, const struct effects *e
     return append(journal, effects, transaction, false, stamps);
 }
 
+static ALWAYS_INLINE void fill_single(struct record *record, uint64_t nonce, const struct effects *effects,
+                                      const struct effect *effect, const struct journal_stamp *stamp)
+{
+    memcpy(record_bytes(record), effects->bytes.data + effect->offset, effect->size);
+    *(struct journal_stamp *)(void *)((char *)record + record->memory_size - sizeof(*stamp)) = *stamp;
+    record_publish(record, nonce);
+}
+
+uint64_t journal_append_singles(struct journal *journal, const struct effects *effects, struct journal_single *singles,
+                                uint64_t *previous)
+{
+    struct record *few[64], **records = few;
+    uint64_t end_offset, nonce, origin, last;
+
+    assert(effects->count != 0 && journal_is_stamping(journal));
+    if (UNLIKELY(effects->count > countof(few)))
+        records = mem_alloc(effects->count * sizeof(struct record *));
+    spinlock_acquire(&journal->lock);
+    *previous = last = journal->previous_stamp;
+    for (uint32_t i = 0; i < effects->count; i++) {
+        const struct effect *effect = &effects->items[i];
+
+        debug_assert(effect->hidden_from == 0 && effect->blob_count == 0 && (effect->flags & EFFECT_EVICTS) == 0);
+        append_select_locked(journal, effect->db);
+        last = stamp_clock_take(&journal->clock, singles[i].wall_ms, 1);
+        singles[i].stamp = last;
+        records[i] = reserve_locked(journal, effect->size, 0, effect->size, effect->db,
+                                    JOURNAL_ENDS | stamped_flags(effect, true));
+    }
+    journal->previous_stamp = last;
+    origin = journal->origin;
+    end_offset = journal->end_offset;
+    nonce = journal->nonce;
+    look_at_length_locked(journal);
+    spinlock_release(&journal->lock);
+
+    last = *previous;
+    for (uint32_t i = 0; i < effects->count; i++) {
+        const struct journal_stamp stamp = {.origin = origin,
+                                            .stamp = singles[i].stamp,
+                                            .previous = last,
+                                            .wall_ms = singles[i].wall_ms,
+                                            .key_position = JOURNAL_NOWHERE};
+
+        last = singles[i].stamp;
+        fill_single(records[i], nonce, effects, &effects->items[i], &stamp);
+    }
+    if (UNLIKELY(records != few))
+        mem_free(records);
+    return end_offset;
+}
+
 uint64_t journal_append_whole(struct journal *journal, const struct effects *effects, struct effect_stamp *stamps)
 {
     assert(effects->count != 0);

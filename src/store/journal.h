@@ -163,7 +163,15 @@ struct effect_stamp {
  * (journal_hear_stamp); those of one origin come in their order. */
 uint64_t journal_append_stamped(struct journal *journal, const struct effects *effects, bool transaction,
                                 struct effect_stamp *stamps);
-/* The same; in files all is one transaction, as it is true only together. */
+/* A group of one effect, for all readers, without blobs, of this origin. */
+struct journal_single {
+    int64_t wall_ms;
+    uint64_t stamp; /* set by the journal */
+};
+/* The same for effects that are such groups, one for one. *previous: the stamp before the first of theirs. */
+uint64_t journal_append_singles(struct journal *journal, const struct effects *effects, struct journal_single *singles,
+                                uint64_t *previous);
+/* journal_append_stamped; in files all is one transaction, as it is true only together. */
 uint64_t journal_append_whole(struct journal *journal, const struct effects *effects, struct effect_stamp *stamps);
 static inline bool journal_is_stamping(const struct journal *journal)
 {

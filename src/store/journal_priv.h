@@ -146,7 +146,7 @@ static inline uint32_t record_check(struct record *record, uint64_t nonce)
 }
 
 /* `nonce` 0: there is no tail. */
-static inline void record_publish(struct record *record, uint64_t nonce)
+static ALWAYS_INLINE void record_publish(struct record *record, uint64_t nonce)
 {
     if (LIKELY(nonce != 0))
         record->check = record_check(record, nonce);

@@ -139,6 +139,57 @@ static void a_group_has_one_stamp(void **state)
     finish();
 }
 
+/* As one effect that is a group, with all that its record carries, also where a block ends. */
+static void a_single_is_a_group_of_one(void **state)
+{
+    enum { TIMES = 3000, FEW = 3 };
+    struct journal_reader reader;
+    struct effects effects = {0};
+    uint64_t last = 0, offset = 0, position;
+
+    (void)state;
+    start();
+    journal_reader_open(&reader, &journal);
+    for (unsigned i = 0; i < TIMES; i++) {
+        struct journal_single singles[FEW];
+        uint64_t previous;
+
+        for (unsigned k = 0; k < FEW; k++) {
+            const struct slice words[] = {SLICE("SET"), SLICE("key"), SLICE("a value of some bytes")};
+
+            effects_add(&effects, i % 2, words, 3);
+            effects_describe(&effects, 1, EFFECT_OWN_KEY | (k == 1 ? EFFECT_OVERWRITES : 0));
+            effects_end_group(&effects);
+            singles[k].wall_ms = NOW_MS + i - k;
+        }
+        offset = journal_append_singles(&journal, &effects, singles, &previous);
+        assert_int_equal(offset, journal_end_offset(&journal));
+        assert_int_equal(previous, last);
+        for (unsigned k = 0; k < FEW; k++) {
+            const struct journal_view view = next_effect(&reader, &position);
+            const struct effect_stamp stamp = {.wall_ms = NOW_MS + i - k,
+                                               .key_position = JOURNAL_NOWHERE,
+                                               .stamp = MAX(last + 1, stamp_at(NOW_MS + i - k)),
+                                               .previous = last};
+
+            assert_int_equal(singles[k].stamp, stamp.stamp);
+            check_stamp(&view, &stamp);
+            assert_int_equal(view.db, i % 2);
+            assert_int_equal(view.flags, JOURNAL_ENDS | JOURNAL_STAMPED | JOURNAL_ENTRY_ENDS |
+                                             (k == 1 ? JOURNAL_OVERWRITES : 0) | 1 << JOURNAL_KEY_SHIFT);
+            assert_true(slice_equal(view.bytes, SLICE("*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$21\r\n"
+                                                      "a value of some bytes\r\n")));
+            last = stamp.stamp;
+        }
+        effects_clear(&effects);
+    }
+    assert_int_equal(journal_last_stamp(&journal), last);
+    assert_int_equal(journal_reader_offset(&reader), offset);
+    journal_reader_close(&reader);
+    effects_fini(&effects);
+    finish();
+}
+
 static uint64_t append_one(int64_t wall_ms)
 {
     struct effect_stamp stamp = stamp_for(wall_ms, JOURNAL_NOWHERE);
@@ -489,6 +540,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_has_one_stamp),
+        cmocka_unit_test(a_single_is_a_group_of_one),
         cmocka_unit_test(a_group_may_have_the_stamp_of_a_peer),
         cmocka_unit_test(stamps_are_above_what_was_heard),
         cmocka_unit_test(the_stream_is_the_same_with_stamps),

@@ -80,7 +80,7 @@ static struct undo_log *log_create(struct access *access, struct slice name)
     struct undo_log *log = access->undo.spare;
     size_t capacity;
 
-    if (LIKELY(log != NULL && log->name_capacity >= name.size)) {
+    if (LIKELY(log != NULL && log->name_capacity >= name.size)) { /* it is clear */
         access->undo.spare = log->older;
         access->undo.spare_count--;
         return log; /* log_clear has left it as a new one, but with memory */
@@ -471,15 +471,11 @@ struct key_undo *undo_take(struct access *access, unsigned db, const struct key 
     return undo;
 }
 
-size_t undo_take_image(struct access *access, unsigned db, const struct key *key, struct buffer *to)
+size_t undo_take_image_of(struct access *access, struct undo_log *log, struct buffer *to)
 {
-    struct undo_log *log = find(access, db, key);
     size_t bytes = 0;
 
-    access_assert_holds(access, access_stripe_of(access, key));
-    assert(to->size % 8 == 0);
-    if (log == NULL)
-        return 0;
+    assert(access->undo.is_on && to->size % 8 == 0);
     if (LIKELY(log->has_changed)) {
         bytes = image_bytes(log);
         take_into(access, log, (struct key_undo *)buffer_reserve(to, bytes));
@@ -489,6 +485,14 @@ size_t undo_take_image(struct access *access, unsigned db, const struct key *key
     }
     log_clear(access, log);
     return bytes;
+}
+
+size_t undo_take_image(struct access *access, unsigned db, const struct key *key, struct buffer *to)
+{
+    struct undo_log *log = find(access, db, key);
+
+    access_assert_holds(access, access_stripe_of(access, key));
+    return log != NULL ? undo_take_image_of(access, log, to) : 0;
 }
 
 struct key_undo *key_undo_of_image(const void *image)

@@ -26,6 +26,7 @@
 #include "store/access.h"
 
 struct key_undo; /* counted without atomics */
+struct undo_log;
 
 void undo_begin(struct access *access); /* from here on changes are recorded, key by key */
 void undo_end(struct access *access);   /* forgets what was not taken */
@@ -40,6 +41,7 @@ struct key_undo *undo_take(struct access *access, unsigned db, const struct key 
 /* The same as bytes behind those in the buffer, whose size is a multiple of 8 before and after; returns how many. 0:
  * nothing has changed. They may be moved, and end once: as a key_undo, or dropped. */
 size_t undo_take_image(struct access *access, unsigned db, const struct key *key, struct buffer *to);
+size_t undo_take_image_of(struct access *access, struct undo_log *log, struct buffer *to); /* log: change->undo */
 struct key_undo *key_undo_of_image(const void *image);
 void key_undo_drop_image(struct access *access, const void *image);
 bool key_undo_image_owns(const void *image); /* false: it need not be dropped */

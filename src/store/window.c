@@ -172,9 +172,10 @@ static uint64_t hash_of(const void *item)
     return ((const struct window_key *)item)->hash;
 }
 
-void window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count)
+bool window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count)
 {
-    struct window_stripe *stripes = access->store->window->stripes;
+    struct window_stripe *stripes = access->store->window->stripes, *known[WINDOW_FETCH_MOST];
+    uint32_t known_count = 0;
 
     count = MIN(count, (uint32_t)WINDOW_FETCH_MOST);
     for (uint32_t i = 0; i < count; i++) {
@@ -182,20 +183,28 @@ void window_fetch(const struct access *access, const uint64_t *hashes, uint32_t 
         __builtin_prefetch(&stripes[hashes[i] & access->store->stripe_mask], 1);
     }
     for (uint32_t i = 0; i < count; i++) {
-        const struct window_stripe *stripe = &stripes[hashes[i] & access->store->stripe_mask];
+        struct window_stripe *stripe = &stripes[hashes[i] & access->store->stripe_mask];
 
         noted_steps_prefetch(&stripe->noted);
-        if (stripe->keys.count == 0)
+        known[i] = stripe->keys.count != 0 ? stripe : NULL;
+        known_count += stripe->keys.count != 0 || stripe->noted.first != NULL;
+        if (LIKELY(stripe->keys.count == 0))
             continue;
         table_prefetch_directory(&stripe->keys, hashes[i]);
         __builtin_prefetch(stripe->by_change.head.before, 1);
     }
+    if (known_count == 0)
+        return true;
     for (uint32_t i = 0; i < count; i++) {
         noted_steps_prefetch_room(&stripes[hashes[i] & access->store->stripe_mask].noted);
-        table_prefetch_bucket(&stripes[hashes[i] & access->store->stripe_mask].keys, hashes[i]);
+        if (UNLIKELY(known[i] != NULL))
+            table_prefetch_bucket(&known[i]->keys, hashes[i]);
     }
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_item(&stripes[hashes[i] & access->store->stripe_mask].keys, hashes[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (UNLIKELY(known[i] != NULL))
+            table_prefetch_item(&known[i]->keys, hashes[i]);
+    }
+    return false;
 }
 
 static NOINLINE struct window_key *find_among(struct window_stripe *stripe, unsigned db, const struct key *key)

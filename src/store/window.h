@@ -67,8 +67,9 @@ static inline struct merge_value *window_value(bool exists)
 }
 
 struct key window_name(const struct window_key *known);
-/* Fetches into the cache what is touched first of up to WINDOW_FETCH_MOST keys. */
-void window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count);
+/* Fetches into the cache what is touched first of up to WINDOW_FETCH_MOST keys. True: nothing is known of any key in
+ * their stripes. */
+bool window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count);
 
 struct window_key *window_find(struct access *access, unsigned db, const struct key *key); /* NULL: no record */
 /* For whoever adds an operation at the end of a key: as window_find, but steps that are only noted stay so, and are no

@@ -180,14 +180,28 @@ unsigned operation_key_index(const struct command *command)
     return (unsigned)MIN(MAX(command->first_key, 0), EFFECT_KEY_MOST);
 }
 
-void operation_describe_as(struct effects *effects, const struct command *command, const struct slice *words,
-                           uint32_t word_count)
+static inline void describe(struct effects *effects, const struct command *command, const struct slice *words,
+                            uint32_t word_count, unsigned flags)
 {
-    effects_describe(effects, operation_key_index(command),
-                     (operation_overwrites(command, words, word_count) ? EFFECT_OVERWRITES : 0) |
-                         (operation_flushes(command) ? EFFECT_FLUSH : 0) |
-                         (operation_is_of_library(command) ? EFFECT_LIBRARY : 0) |
-                         (operation_flushes_libraries(command) ? EFFECT_LIBRARIES : 0));
+    if (LIKELY(command->operation_kind <= OVERWRITES_WITHOUT_OPTIONS)) {
+        flags |= operation_overwrites(command, words, word_count) ? EFFECT_OVERWRITES : 0;
+    } else {
+        flags |= EFFECT_OVERWRITES;
+        flags |= operation_flushes(command) ? EFFECT_FLUSH : 0;
+        flags |= operation_is_of_library(command) ? EFFECT_LIBRARY : 0;
+        flags |= operation_flushes_libraries(command) ? EFFECT_LIBRARIES : 0;
+    }
+    effects_describe(effects, operation_key_index(command), flags);
+}
+
+void operation_describe_own(struct effects *effects, const struct command *command, const struct slice *words,
+                            uint32_t word_count, const struct key *keys, uint32_t key_count)
+{
+    const unsigned index = operation_key_index(command);
+    const bool is_own = index != 0 && index < word_count && key_count != 0 && keys[0].name.data == words[index].data &&
+                        keys[0].name.size == words[index].size;
+
+    describe(effects, command, words, word_count, is_own ? EFFECT_OWN_KEY : 0);
 }
 
 void operation_describe(struct effects *effects, const struct slice *words, uint32_t word_count)
@@ -195,5 +209,5 @@ void operation_describe(struct effects *effects, const struct slice *words, uint
     const struct command *command = operation_find(words, word_count);
 
     if (command != NULL)
-        operation_describe_as(effects, command, words, word_count);
+        describe(effects, command, words, word_count, 0);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "server/command/command.h"
+#include "store/access.h"
 #include "store/effects.h"
 
 #include <stdbool.h>
@@ -48,6 +49,6 @@ uint8_t operation_kind(struct slice full_name); /* for the registry: its command
 
 /* Describes the effect with these words that was added last (effects_describe). */
 void operation_describe(struct effects *effects, const struct slice *words, uint32_t word_count);
-/* Likewise; the words are of this command. */
-void operation_describe_as(struct effects *effects, const struct command *command, const struct slice *words,
-                           uint32_t word_count);
+/* Likewise; the words are those with which this command was called, with these keys. */
+void operation_describe_own(struct effects *effects, const struct command *command, const struct slice *words,
+                            uint32_t word_count, const struct key *keys, uint32_t key_count);

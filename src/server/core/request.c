@@ -197,7 +197,8 @@ void effect_describe(const struct request *request, const struct slice *args, ui
     if (!operations_are_wanted(request))
         return;
     if (LIKELY(args == request->args))
-        operation_describe_as(request->access->effects, request->command, args, arg_count);
+        operation_describe_own(request->access->effects, request->command, args, arg_count, request->keys,
+                               request->key_count);
     else
         operation_describe(request->access->effects, args, arg_count);
 }

@@ -283,8 +283,7 @@ static bool is_stamping(const struct worker *worker)
 static NOINLINE void end_stamped_group_slow(struct worker *worker)
 {
     if (!role_follows()) {
-        changed_end_group(&worker->run.changed, &worker->run.access, worker->run.effects.count,
-                          worker->run.access.now_ms);
+        changed_end_group(&worker->run.changed, &worker->run.access, &worker->run.effects, worker->run.access.now_ms);
         return;
     }
     changed_clear(&worker->run.changed, &worker->run.access);
@@ -303,6 +302,7 @@ static NOINLINE void record_undo(struct worker *worker)
 static NOINLINE void begin_stamped(const struct request *request)
 {
     assert(!undo_is_recording(request->access)); /* other threads have changed keys since */
+    changed_begin_own(&request->worker->run.changed, request->keys, request->key_count);
     if ((request->command->flags & COMMAND_READONLY) != 0 ||
         operation_overwrites(request->command, request->args, request->arg_count))
         return;
