@@ -130,7 +130,7 @@ def lies(options):
         "a number is too long": out_of_order,
         "no origin has this number": lambda sender: sender.say(frame(ENTRIES, b"\x01\x07\0\0\0\0")),
         "it ends too early": lambda sender: sender.say(frame(ENTRIES, sender.entry("SET", "k", "2")[0][:-1])),
-        "there is no such database": lambda sender: sender.send("SET", "k", "2", db=99),
+        "there is no such database": lambda sender: sender.send("SET", "k", "2", db=1 << 31),
     }
     with Node(options) as node:
         sender = node.sender
