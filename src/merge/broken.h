@@ -50,7 +50,10 @@
     BREAK(IN_PLACE_LIMITS, "in-place-limits", "additions run at the end though one of them may meet a limit")          \
     BREAK(IN_PLACE_EMPTIES, "in-place-empties", "a removal runs at the end though it may have emptied the key")        \
     BREAK(IN_PLACE_PUSH_LAST, "in-place-push-last", "an older push comes behind what younger ones have pushed")        \
-    BREAK(IN_PLACE_PUSH_ANY, "in-place-push-any", "an older push passes younger ones that do not just push")
+    BREAK(IN_PLACE_PUSH_ANY, "in-place-push-any", "an older push passes younger ones that do not just push")           \
+    BREAK(JOINED_TORN, "joined-torn", "what belongs among joined additions is exact before them")                      \
+    BREAK(JOINED_RUN_ANYWHERE, "joined-run-anywhere", "joined additions run again at limits and deadlines")            \
+    BREAK(JOINED_OVER_WRITES, "joined-over-writes", "additions are joined though the member was written in between")
 
 enum merge_break {
 #define BREAK(name, text, what) MERGE_BREAK_##name,

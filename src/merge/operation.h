@@ -27,15 +27,29 @@ struct merge_op {
     struct slice key, words;
 };
 
+/* Of an entry of a record that stands for several additions of its origin (merge_record_join). */
+struct merge_joined {
+    uint64_t first;  /* the stamp of the first one; 0: it stands for itself */
+    uint64_t weight; /* the sum of what they added, all amounts taken as positive */
+};
+
 struct merge_entry {
     uint32_t references, op_count;
     uint64_t origin, stamp;
-    uint64_t prev;              /* the stamp of the origin's operation before */
-    int64_t wall;               /* the origin's wall time, as used when the command ran; never falls at an origin */
-    bool flush;                 /* keys whose last stamp is below go */
-    struct merge_place recheck; /* stamp not 0: that flush was late somewhere; what rests on it is written anew */
+    uint64_t prev; /* the stamp of the origin's operation before */
+    int64_t wall;  /* the origin's wall time, as used when the command ran; never falls at an origin */
+    bool flush;    /* keys whose last stamp is below go */
+    union {
+        struct merge_place recheck; /* stamp not 0: that flush was late somewhere; what rests on it is written anew */
+        struct merge_joined joined; /* of an entry with operations */
+    };
     struct merge_op ops[];
 };
+
+static inline bool merge_op_is_joined(const struct merge_op *op)
+{
+    return op->entry->joined.first != 0;
+}
 
 /* What a caller gives to make an operation of. */
 struct merge_item {
@@ -64,6 +78,13 @@ struct merge_touch {
 
 struct merge_undo; /* of the model: what an operation touched, as it was; never changes, counted references */
 
+/* Two additions as one. */
+struct merge_sum {
+    struct slice words;      /* memory that the caller frees (mem_free) */
+    struct merge_undo *undo; /* which is apart */
+    uint64_t weight;
+};
+
 /* Functions get the model itself first: what it knows besides may stand around it. */
 struct merge_model {
     /* Runs the operation. It meets nothing whose deadline its wall time has reached, on every node. Takes the value
@@ -86,6 +107,14 @@ struct merge_model {
      * value since? That of an addition takes off what was added; that of a push as many elements as it has pushed, from
      * the same end. No if the operation made the key or met a deadline. */
     bool (*undo_is_apart)(const struct merge_model *model, const struct merge_undo *undo, enum merge_touch_kind kind);
+    /* Two additions with undos that are apart. False: they are to different integers, or together more than `suits`
+     * takes for one. */
+    bool (*join)(const struct merge_model *model, const struct merge_op *older, const struct merge_undo *older_undo,
+                 const struct merge_op *younger, const struct merge_undo *younger_undo, struct merge_sum *sum);
+    /* Is an addition the same on this value as all that it stands for, also if these and so many others were in any
+     * order? No deadline is near, and no limit. */
+    bool (*suits_joined)(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
+                         uint32_t others);
     /* Runs an operation that pushes, as `apply`, but `behind` elements at its end stay there: younger ones have pushed
      * them. What takes it back is as if these were not there: they are taken back before. */
     struct merge_value *(*apply_behind)(const struct merge_model *model, struct merge_value *value,

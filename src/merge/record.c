@@ -251,6 +251,7 @@ static void drop_steps(struct merge_record *record, uint64_t count, const struct
         record->older->items[0].count -= (uint32_t)left;
     else
         record->count -= (uint32_t)left;
+    record->has_joined = record->has_joined && record->count != 0;
 }
 
 void merge_record_fini(struct merge_record *record, const struct merge_model *model)
@@ -343,14 +344,43 @@ static void take_back(struct merge_record *record, struct merge_spot from, const
     }
 }
 
-/* Runs the steps from this spot on, which are taken back. */
-static void run_from(struct merge_record *record, struct merge_spot spot, const struct merge_model *model)
+static struct merge_spot find_spot(const struct merge_record *record, struct merge_place place);
+
+/* How many steps stand among the operations that this one stands for, which is the last one before the spot. */
+static uint64_t count_among(const struct merge_record *record, const struct merge_step *step, struct merge_spot behind)
 {
+    const struct merge_entry *entry = step->op->entry;
+    const struct merge_spot first = find_spot(record, (struct merge_place){entry->joined.first, entry->origin});
+
+    return count_from(record, first) - count_from(record, behind) - 1;
+}
+
+/* It does here what all that it stands for would do. */
+static bool runs_as_known(const struct merge_record *record, const struct merge_step *step, struct merge_spot behind,
+                          const struct merge_model *model)
+{
+    uint64_t among;
+
+    if (LIKELY(!merge_op_is_joined(step->op)) || merge_broken(MERGE_BREAK_JOINED_RUN_ANYWHERE))
+        return true;
+    among = count_among(record, step, behind);
+    return record->value != NULL && among <= MERGE_PASSED_MOST &&
+           model->suits_joined(model, record->value, step->op, (uint32_t)among);
+}
+
+/* Runs the steps from this spot on, which are taken back. False: a joined one might have done something else one by
+ * one. */
+static bool run_from(struct merge_record *record, struct merge_spot spot, const struct merge_model *model)
+{
+    bool is_exact = true;
+
     for (struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
+        is_exact = runs_as_known(record, step, spot, model) && is_exact;
         step->was_missing = record->value == NULL;
         step->touch.kind = MERGE_TOUCH_UNKNOWN;
         record->value = merge_op_run(step->op, record->value, &step->undo, model);
     }
+    return is_exact;
 }
 
 /* Among these, the index behind those that are not younger. Most arrivals belong near the end. */
@@ -410,6 +440,12 @@ static void note_touch(struct merge_step *step, const struct merge_model *model)
     step->is_apart = step->undo != NULL &&
                      (model->undo_is_apart(model, step->undo, (enum merge_touch_kind)step->touch.kind) ||
                       merge_broken(MERGE_BREAK_IN_PLACE_ANY_UNDO));
+    /* An addition that has made its member: what takes it back takes all of the member. */
+    if (step->touch.kind == MERGE_ADDS && step->undo != NULL && !step->is_apart &&
+        model->undo_is_apart(model, step->undo, MERGE_WRITES)) {
+        step->touch.kind = MERGE_WRITES;
+        step->is_apart = true;
+    }
 }
 
 static bool is_same_member(const struct merge_step *step, const struct merge_touch *touch)
@@ -440,6 +476,16 @@ static bool is_known_push(const struct merge_step *step)
 {
     return (!step->was_missing && step->undo != NULL && step->is_apart && pushes(&step->touch)) ||
            merge_broken(MERGE_BREAK_IN_PLACE_PUSH_ANY);
+}
+
+/* The place is among those of the operations that it stands for. */
+static bool covers(const struct merge_step *step, struct merge_place place)
+{
+    const struct merge_entry *entry = step->op->entry;
+
+    return UNLIKELY(merge_op_is_joined(step->op)) && !merge_broken(MERGE_BREAK_JOINED_TORN) &&
+           merge_place_before((struct merge_place){entry->joined.first, entry->origin}, place) &&
+           merge_place_before(place, step->op->place);
 }
 
 static void know_touch(struct merge_step *step, const struct merge_model *model)
@@ -487,6 +533,7 @@ static bool adds_alone(const struct merge_record *record, uint32_t part)
 }
 
 struct passing {
+    struct merge_place place; /* of the one that passes */
     uint64_t looked_at, same; /* steps; of the same member */
     bool together;            /* all go together with it */
 };
@@ -505,16 +552,20 @@ static bool may_pass_part(struct merge_record *record, struct merge_spot from, c
         if (!is_single(&steps[i], model))
             return false;
         passing->same += is_same_member(&steps[i], touch);
-        passing->together = passing->together && go_together(&steps[i], touch);
+        if (!go_together(&steps[i], touch)) {
+            if (covers(&steps[i], passing->place))
+                return false;
+            passing->together = false;
+        }
     }
     return true;
 }
 
 /* The steps from this one on touch single members. Gives the number of those that have to run again behind it. */
-static bool may_pass(struct merge_record *record, struct merge_spot from, const struct merge_touch *touch,
-                     const struct merge_model *model, uint32_t *again)
+static bool may_pass(struct merge_record *record, struct merge_place place, struct merge_spot from,
+                     const struct merge_touch *touch, const struct merge_model *model, uint32_t *again)
 {
-    struct passing passing = {.together = true};
+    struct passing passing = {.place = place, .together = true};
     bool looked_at_all = true;
 
     if (touch->kind == MERGE_TOUCHES_ALL || record->value == NULL)
@@ -604,7 +655,7 @@ static bool find_place(struct merge_record *record, const struct merge_op *op, c
     if (pushes(touch))
         return younger != 0 && may_pass_pushes(record, *spot, touch, model, behind) &&
                model->suits(model, record->value, op, 0, *behind != 0);
-    return younger != 0 && younger <= MERGE_PASSED_MOST && may_pass(record, *spot, touch, model, again) &&
+    return younger != 0 && younger <= MERGE_PASSED_MOST && may_pass(record, op->place, *spot, touch, model, again) &&
            model->suits(model, record->value, op, (uint32_t)younger, *again);
 }
 
@@ -629,6 +680,8 @@ static bool run_member(struct merge_record *record, struct merge_spot spot, cons
     for (struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
         if (!is_same_member(step, touch))
             continue;
+        if (!runs_as_known(record, step, spot, model))
+            return false;
         record->value = merge_op_run(step->op, record->value, &step->undo, model);
         note_touch(step, model);
         if (record->value == NULL || (step->undo != NULL && !step->is_apart))
@@ -679,14 +732,95 @@ const struct merge_step *merge_record_run_in_place(struct merge_record *record, 
         model->undo_release(model, undo);
     }
     take_back(record, spot, model);
-    run_from(record, spot, model);
+    (void)run_from(record, spot, model); /* and once more with it */
     return NULL;
 }
 
 /* ------------------------------------------------------------------------------------------------ back and forth -- */
 
-/* Puts operations, which are ascending by place and behind the base, into their places, and runs what they concern. */
-static void insert_all_and_run(struct merge_record *record, struct merge_op *const *ops, uint32_t count,
+/* The step at this place, and the spot behind it; NULL: there is none. */
+static struct merge_step *step_at(const struct merge_record *record, struct merge_place place, struct merge_spot *spot)
+{
+    struct merge_spot before = *spot = find_spot(record, place);
+    struct merge_step *step;
+
+    if (before.part == 0 && before.at == 0)
+        return NULL;
+    step = previous(record, &before);
+    return merge_place_compare(step->op->place, place) == 0 ? step : NULL;
+}
+
+/* It does here what it would do wherever it stands among the younger ones. */
+static bool is_same_anywhere(const struct merge_record *record, struct merge_step *step, uint64_t younger,
+                             const struct merge_model *model)
+{
+    if (!is_single(step, model))
+        return false;
+    if (step->touch.kind != MERGE_ADDS)
+        return true;
+    return record->value != NULL && younger <= MERGE_PASSED_MOST &&
+           model->suits_joined(model, record->value, step->op, (uint32_t)younger);
+}
+
+struct joined_steps {
+    struct merge_step **items;
+    uint32_t count, capacity;
+};
+
+/* The steps from this place on that stand for several operations. */
+static void find_joined(const struct merge_record *record, struct merge_place place, struct joined_steps *joined)
+{
+    struct merge_spot spot;
+    struct merge_step *step;
+
+    if (LIKELY(!record->has_joined))
+        return;
+    spot = find_spot(record, place);
+    while ((step = merge_record_next(record, &spot)) != NULL) {
+        if (merge_op_is_joined(step->op))
+            *ARRAY_PUSH(joined) = step;
+    }
+}
+
+/* What was put in this place stands among the operations that a younger step stands for, and it matters where. */
+static bool is_torn(const struct merge_record *record, struct merge_place place, const struct joined_steps *joined,
+                    const struct merge_model *model)
+{
+    struct merge_spot spot;
+    struct merge_step *its;
+
+    if (LIKELY(joined->count == 0))
+        return false;
+    its = step_at(record, place, &spot);
+    for (uint32_t i = 0; i < joined->count; i++) {
+        struct merge_step *step = joined->items[i];
+
+        if (!covers(step, place))
+            continue;
+        if (its == NULL || !is_single(step, model) || !is_same_anywhere(record, its, count_from(record, spot), model) ||
+            !go_together(step, &its->touch))
+            return true;
+    }
+    return false;
+}
+
+/* Those of the operations, which were put in their places, that are. */
+static void note_torn(const struct merge_record *record, struct merge_op *const *ops, uint32_t count,
+                      const struct merge_model *model, enum merge_outcome *outcomes)
+{
+    struct joined_steps joined = {0};
+
+    find_joined(record, ops[0]->place, &joined);
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_torn(record, ops[i]->place, &joined, model))
+            outcomes[i] = MERGE_LATE;
+    }
+    ARRAY_FINI(&joined);
+}
+
+/* Puts operations, which are ascending by place and behind the base, into their places, and runs what they concern.
+ * False: as run_from. */
+static bool insert_all_and_run(struct merge_record *record, struct merge_op *const *ops, uint32_t count,
                                const struct merge_model *model)
 {
     const struct merge_spot from = find_spot(record, ops[0]->place);
@@ -709,7 +843,7 @@ static void insert_all_and_run(struct merge_record *record, struct merge_op *con
         }
     }
     mem_free(again);
-    run_from(record, spot, model);
+    return run_from(record, spot, model);
 }
 
 static void forget_if_refused(struct merge_record *record, struct merge_spot spot)
@@ -730,20 +864,22 @@ static void forget_if_refused(struct merge_record *record, struct merge_spot spo
 
 /* A refused operation leaves the value as it was, and stays in the list: it may work when something older has come
  * in. */
-static void insert_and_run(struct merge_record *record, struct merge_op *op, const struct merge_model *model)
+static bool insert_and_run(struct merge_record *record, struct merge_op *op, const struct merge_model *model)
 {
     struct merge_spot spot = merge_broken(MERGE_BREAK_ARRIVAL_ORDER) ? end_of(record) : find_spot(record, op->place);
+    bool is_exact;
 
     take_back(record, spot, model);
     (void)insert_step(record, &spot, op);
-    run_from(record, spot, model);
+    is_exact = run_from(record, spot, model);
     if (merge_broken(MERGE_BREAK_FORGET_REFUSED))
         forget_if_refused(record, spot);
+    return is_exact;
 }
 
 /* The base becomes what overwrote (op NULL: a flush), and what was in the list before that goes. Only the younger run
- * again. */
-static void set_base(struct merge_record *record, struct merge_place place, struct merge_op *op,
+ * again. False: as run_from. */
+static bool set_base(struct merge_record *record, struct merge_place place, struct merge_op *op,
                      const struct merge_model *model)
 {
     struct merge_spot spot = {0, 0};
@@ -758,7 +894,7 @@ static void set_base(struct merge_record *record, struct merge_place place, stru
     record->value = op != NULL ? merge_op_run(op, NULL, NULL, model) : NULL;
     record->base_place = place;
     record->base_overwrote = true;
-    run_from(record, (struct merge_spot){0, 0}, model);
+    return run_from(record, (struct merge_spot){0, 0}, model);
 }
 
 static enum merge_outcome place_late(struct merge_record *record, struct merge_op *op, bool exists,
@@ -778,7 +914,7 @@ static enum merge_outcome place_late(struct merge_record *record, struct merge_o
         record->base_overwrote = false;
         if (!exists)
             record->base_place = op->place;
-        run_from(record, (struct merge_spot){0, 0}, model);
+        (void)run_from(record, (struct merge_spot){0, 0}, model); /* it is late in any case */
     }
     return MERGE_LATE;
 }
@@ -788,6 +924,7 @@ enum merge_outcome merge_record_place(struct merge_record *record, struct merge_
 {
     struct merge_place last = merge_record_last(record);
     enum merge_outcome outcome;
+    bool is_exact = true;
 
     if (merge_place_compare(op->place, horizon->flush) <= 0)
         return MERGE_FLUSHED;
@@ -795,14 +932,19 @@ enum merge_outcome merge_record_place(struct merge_record *record, struct merge_
         return place_late(record, op, exists, horizon, model);
     outcome = merge_place_before(last, op->place) ? MERGE_APPENDED : MERGE_PLACED;
     if (op->overwrites && !merge_broken(MERGE_BREAK_OVERWRITE_RUNS_ALL)) {
-        set_base(record, op->place, op, model);
+        is_exact = set_base(record, op->place, op, model);
     } else if (op->overwrites) {
         take_back(record, (struct merge_spot){0, 0}, model);
         record->value = merge_op_run(op, record->value, NULL, model);
-        run_from(record, (struct merge_spot){0, 0}, model);
+        (void)run_from(record, (struct merge_spot){0, 0}, model);
     } else if (merge_record_run_in_place(record, op, horizon, model) == NULL) {
-        insert_and_run(record, op, model);
+        is_exact = insert_and_run(record, op, model);
+    } else {
+        return outcome;
     }
+    if (!is_exact)
+        return MERGE_LATE;
+    note_torn(record, &op, 1, model, &outcome);
     return outcome;
 }
 
@@ -842,9 +984,12 @@ static void place_together(struct merge_record *record, struct merge_op *const *
     while (first != 0 && !ops[first - 1]->overwrites)
         first--;
     if (first != 0)
-        (void)merge_record_place(record, ops[first - 1], true, horizon, model);
-    if (first != count)
-        insert_all_and_run(record, ops + first, count - first, model);
+        outcomes[first - 1] = merge_record_place(record, ops[first - 1], true, horizon, model);
+    if (first == count)
+        return;
+    if (!insert_all_and_run(record, ops + first, count - first, model))
+        outcomes[count - 1] = MERGE_LATE;
+    note_torn(record, ops + first, count - first, model, outcomes + first);
 }
 
 void merge_record_place_all(struct merge_record *record, struct merge_op *const *ops, uint32_t count, bool exists,
@@ -871,8 +1016,13 @@ enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_
     if (merge_place_compare(merge_record_last(record), flush) <= 0 || merge_broken(MERGE_BREAK_FLUSH_ALL))
         return MERGE_APPENDED;
     if (merge_place_before(record->base_place, flush)) {
-        set_base(record, flush, NULL, model);
-        return MERGE_PLACED;
+        struct joined_steps joined = {0};
+        bool is_exact = set_base(record, flush, NULL, model);
+
+        find_joined(record, flush, &joined);
+        is_exact = is_exact && !is_torn(record, flush, &joined, model);
+        ARRAY_FINI(&joined);
+        return is_exact ? MERGE_PLACED : MERGE_LATE;
     }
     return record->base_overwrote ? MERGE_OVERWRITTEN : MERGE_LATE;
 }
@@ -907,6 +1057,216 @@ bool merge_record_settle(struct merge_record *record, const struct merge_horizon
     if (record->value != NULL)
         record->value = model->expire(model, record->value, wall);
     return record->value == NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------- joining -- */
+
+/* The oldest addition to a member so far: that before it is joined to it. */
+struct join_slot {
+    struct merge_step *step; /* NULL: something else has changed the member before it */
+    uint64_t origin;
+    uint32_t member;
+    uint32_t round;
+};
+
+struct joining {
+    struct join_slot *slots; /* those of one member in a row; of an earlier round: free */
+    uint32_t mask;
+    uint32_t round; /* ends where a step cannot be passed */
+};
+
+static bool is_free(const struct joining *joining, const struct join_slot *slot)
+{
+    return slot->round != joining->round;
+}
+
+static uint32_t first_slot(const struct joining *joining, uint32_t member)
+{
+    return member * UINT32_C(0x9E3779B1) & joining->mask;
+}
+
+/* The slot of the member and the origin, or the free one where it is to be. */
+static struct join_slot *slot_of(const struct joining *joining, uint32_t member, uint64_t origin)
+{
+    struct join_slot *slot;
+
+    for (uint32_t at = first_slot(joining, member);; at = (at + 1) & joining->mask) {
+        slot = &joining->slots[at];
+        if (is_free(joining, slot) || (slot->member == member && slot->origin == origin))
+            return slot;
+    }
+}
+
+static void forget_member(const struct joining *joining, uint32_t member)
+{
+    for (uint32_t at = first_slot(joining, member); !is_free(joining, &joining->slots[at]);
+         at = (at + 1) & joining->mask) {
+        if (joining->slots[at].member == member)
+            joining->slots[at].step = NULL;
+    }
+}
+
+static bool join_steps(struct merge_step *older, struct merge_step *younger, const struct merge_model *model)
+{
+    const struct merge_op *first = older->op, *last = younger->op;
+    struct merge_item item = {.key = last->key};
+    struct merge_entry *entry;
+    struct merge_sum sum;
+
+    if (!model->join(model, first, older->undo, last, younger->undo, &sum))
+        return false;
+    item.words = sum.words;
+    entry = merge_entry_create(last->entry->origin, last->entry->stamp, first->entry->prev,
+                               MAX(first->entry->wall, last->entry->wall), false, &item, 1);
+    entry->joined.first = merge_op_is_joined(first) ? first->entry->joined.first : first->place.stamp;
+    entry->joined.weight = sum.weight;
+    mem_free((void *)(uintptr_t)sum.words.data);
+    release_step(older, model);
+    release_step(younger, model);
+    older->op = NULL;
+    younger->op = &entry->ops[0];
+    younger->undo = sum.undo;
+    return true;
+}
+
+/* Of older and older steps. Whether it was joined, and is gone. */
+static bool join_step(struct joining *joining, struct merge_step *step, const struct merge_model *model)
+{
+    struct join_slot *slot;
+
+    know_touch(step, model);
+    if (!is_known_single(step) || step->undo == NULL) {
+        joining->round++;
+        return false;
+    }
+    if (step->touch.kind != MERGE_ADDS && !merge_broken(MERGE_BREAK_JOINED_OVER_WRITES)) {
+        forget_member(joining, step->touch.member);
+        return false;
+    }
+    if (step->touch.kind != MERGE_ADDS)
+        return false;
+    slot = slot_of(joining, step->touch.member, step->op->entry->origin);
+    if (!is_free(joining, slot) && slot->step != NULL && join_steps(step, slot->step, model))
+        return true;
+    *slot = (struct join_slot){step, step->op->entry->origin, step->touch.member, joining->round};
+    return false;
+}
+
+/* Steps without an operation go. */
+static void close_ranks(struct merge_record *record, uint32_t part)
+{
+    uint32_t count, kept = 0;
+    struct merge_step *steps = part_steps(record, part, &count);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (steps[i].op != NULL)
+            steps[kept++] = steps[i];
+    }
+    forget_part(record, part);
+    if (part == older_count(record))
+        record->count = kept;
+    else
+        record->older->items[part].count = kept;
+}
+
+static void append_part(struct merge_part *to, struct merge_part *from)
+{
+    memcpy(to->steps + to->count, from->steps, from->count * sizeof(*from->steps));
+    to->count += from->count;
+    to->is_known = false;
+    from->count = 0;
+}
+
+/* Parts that fit into one become one, and those without steps go. */
+static void gather_parts(struct merge_record *record)
+{
+    struct merge_part *last;
+
+    for (uint32_t i = 0; i + 1 < older_count(record);) {
+        struct merge_part *items = record->older->items;
+
+        if (items[i].count + items[i + 1].count > MERGE_PART_MOST) {
+            i++;
+            continue;
+        }
+        append_part(&items[i], &items[i + 1]);
+        remove_parts(record, i + 1, i + 2);
+    }
+    if (older_count(record) == 0)
+        return;
+    last = &record->older->items[older_count(record) - 1];
+    if (last->count + record->count > MERGE_PART_MOST)
+        return;
+    reserve_steps(record, last->count);
+    memmove(record->steps + last->count, record->steps, record->count * sizeof(*record->steps));
+    memcpy(record->steps, last->steps, last->count * sizeof(*last->steps));
+    record->count += last->count;
+    remove_parts(record, older_count(record) - 1, older_count(record));
+}
+
+/* Gives room back that many steps have taken. */
+static void shrink_steps(struct merge_record *record)
+{
+    struct merge_step *steps = record->steps;
+
+    if (record->has_lent || record->capacity / 4 < record->count)
+        return;
+    record->steps = mem_copy(steps, record->count * sizeof(*steps));
+    record->capacity = record->count;
+    mem_free(steps);
+}
+
+/* Behind the steps that are not younger than the stamp, of the first ones. */
+static struct merge_spot join_end(const struct merge_record *record, uint64_t until, uint32_t most)
+{
+    const struct merge_spot end = find_spot(record, (struct merge_place){until, UINT64_MAX});
+    const struct merge_older *older = record->older;
+    uint64_t sum = 0;
+
+    for (uint32_t part = 0; older != NULL && part < end.part; part++) {
+        sum += older->items[part].count;
+        if (sum >= most)
+            return (struct merge_spot){part, older->items[part].count};
+    }
+    return end;
+}
+
+uint64_t merge_record_join(struct merge_record *record, uint64_t until, uint32_t most, const struct merge_model *model)
+{
+    struct merge_spot spot = join_end(record, until, most);
+    const uint64_t count = merge_record_step_count(record) - count_from(record, spot);
+    const uint32_t parts = spot.part;
+    struct joining joining = {.mask = 7, .round = 1};
+    uint64_t joined = 0;
+
+    if (count < 2)
+        return 0;
+    while (joining.mask < 2 * count)
+        joining.mask = 2 * joining.mask + 1;
+    joining.slots = mem_alloc_zero(((size_t)joining.mask + 1) * sizeof(*joining.slots));
+    for (uint64_t left = count; left != 0; left--)
+        joined += join_step(&joining, previous(record, &spot), model);
+    mem_free(joining.slots);
+    if (joined == 0)
+        return 0;
+    record->has_joined = true;
+    for (uint32_t i = 0; i <= parts; i++)
+        close_ranks(record, i);
+    gather_parts(record);
+    shrink_steps(record);
+    return joined;
+}
+
+bool merge_record_note_joined(struct merge_record *record, struct merge_place place, struct merge_joined joined)
+{
+    struct merge_spot spot;
+    struct merge_step *step = step_at(record, place, &spot);
+
+    if (step == NULL)
+        return false;
+    step->op->entry->joined = joined;
+    record->has_joined = true;
+    return true;
 }
 
 void merge_record_take_back(struct merge_record *record, const struct merge_model *model)

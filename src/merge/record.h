@@ -13,6 +13,10 @@
  * member these alone are taken back and run again. A push on a list that younger ones have but pushed on puts its
  * elements before theirs: so many of them stand at its end. Who takes the list back meets each push at its end again.
  *
+ * Joined: additions of one origin to the same integer may become one step, which has the place of the last one. What
+ * arrives later and may be in any order with them does not care. What belongs among them and is no such is put before
+ * it and counts as late; so does what makes them run again where one by one they might do something else.
+ *
  * A key without a record stands at the floor or at the flush stamp, whichever is younger: of what is older nothing is
  * known, or nothing is left. All functions are pure: they know this record, the operation and the horizon. */
 #pragma once
@@ -63,6 +67,7 @@ struct merge_record {
     uint32_t count, capacity;  /* of these; 0: there are no steps at all */
     bool base_overwrote;       /* what is older than the base does not matter */
     bool has_lent;             /* `steps` is memory of the record's owner (merge_record_lend) */
+    bool has_joined;           /* there may be steps that stand for several operations (merge_record_join) */
 };
 
 enum merge_outcome {
@@ -70,7 +75,7 @@ enum merge_outcome {
     MERGE_PLACED,      /* older than the last one: the younger ones ran again behind it */
     MERGE_FLUSHED,     /* older than the flush stamp: dropped */
     MERGE_OVERWRITTEN, /* older than what overwrote: dropped */
-    MERGE_LATE,        /* its place is gone: the key is dirty */
+    MERGE_LATE,        /* its place is gone, or what joined steps did: the key is dirty */
     MERGE_LATE_NOTHING /* an eviction of what was freed here already */
 };
 
@@ -125,7 +130,7 @@ void merge_record_place_all(struct merge_record *record, struct merge_op *const 
                             enum merge_outcome *outcomes);
 
 /* Runs a flush. Returns MERGE_APPENDED if nothing of the key is left, MERGE_PLACED if something younger is,
- * MERGE_OVERWRITTEN if all of the key is younger, MERGE_LATE if that cannot be known. */
+ * MERGE_OVERWRITTEN if all of the key is younger, MERGE_LATE if that cannot be known; the key may have changed, too. */
 enum merge_outcome merge_record_flush(struct merge_record *record, struct merge_place flush,
                                       const struct merge_model *model);
 
@@ -136,6 +141,12 @@ bool merge_record_rests_on(const struct merge_record *record, struct merge_place
  * then the floor rises to F and the record goes. `keep`: it is dirty, and keeps its value and its place. */
 bool merge_record_settle(struct merge_record *record, const struct merge_horizon *horizon, bool keep,
                          const struct merge_model *model);
+
+/* Joins additions up to this stamp; looks at no more than about so many steps, the oldest. Returns how many steps there
+ * are less. */
+uint64_t merge_record_join(struct merge_record *record, uint64_t until, uint32_t most, const struct merge_model *model);
+/* The step at this place, which somebody has put in, was joined elsewhere. False: there is none. */
+bool merge_record_note_joined(struct merge_record *record, struct merge_place place, struct merge_joined joined);
 
 /* The value is that of the base then, and the steps cannot be taken back any more: for a copy of the node that writes
  * both down and ends. */

@@ -109,12 +109,13 @@ static void print_totals(const struct sim_totals *totals, double took)
            (unsigned long long)totals->operations, (double)totals->operations / took,
            (unsigned long long)totals->deliveries);
     printf("  appended %llu, placed %llu, flushed %llu, overwritten %llu, late %llu, late by wall time %llu, "
-           "evictions of nothing %llu, repaired %llu, given up %llu, freed %llu\n",
+           "evictions of nothing %llu, repaired %llu, joined %llu, given up %llu, freed %llu\n",
            (unsigned long long)counts->appended, (unsigned long long)counts->placed,
            (unsigned long long)counts->flushed, (unsigned long long)counts->overwritten,
            (unsigned long long)counts->late, (unsigned long long)counts->late_wall,
            (unsigned long long)counts->evicted_nothing, (unsigned long long)counts->repaired,
-           (unsigned long long)counts->forgotten, (unsigned long long)counts->freed);
+           (unsigned long long)counts->joined, (unsigned long long)counts->forgotten,
+           (unsigned long long)counts->freed);
     printf("  crashes %llu, joins %llu, forgotten %llu, wiped %llu, snapshots %llu, refused %llu, gave first %llu, "
            "forced %llu, evictions %llu, flushes %llu\n",
            (unsigned long long)totals->crashes, (unsigned long long)totals->joins,

@@ -373,6 +373,14 @@ static uint32_t oldest_tombstone(const struct merge_data *data)
     return oldest;
 }
 
+void merge_node_join(struct merge_node *node, uint64_t window_bytes)
+{
+    struct merge_data *data = &node->data;
+
+    for (uint32_t i = 0; i < data->keys.count && merge_node_window_bytes(node) > window_bytes; i++)
+        node->counts.joined += merge_record_join(&data->keys.items[i].record, UINT64_MAX, UINT32_MAX, node->model);
+}
+
 void merge_node_bound(struct merge_node *node, uint64_t window_bytes, uint32_t tombstones)
 {
     struct merge_data *data = &node->data;

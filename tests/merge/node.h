@@ -46,7 +46,8 @@ struct merge_snapshot {
 };
 
 struct merge_counts {
-    uint64_t appended, placed, flushed, overwritten, late, late_wall, evicted_nothing, repaired, forgotten, freed;
+    uint64_t appended, placed, flushed, overwritten, late, late_wall, evicted_nothing, repaired, joined, forgotten,
+        freed;
 };
 
 struct merge_node {
@@ -86,6 +87,8 @@ void merge_node_repair(struct merge_node *node, int64_t wall);
 
 uint64_t merge_node_window_bytes(const struct merge_node *node);
 uint32_t merge_node_tombstones(const struct merge_node *node);
+/* Joins additions until the window is within its bound, or all are. */
+void merge_node_join(struct merge_node *node, uint64_t window_bytes);
 /* Gives up the lists with the oldest operations, then the oldest tombstones, until both are within their bounds. */
 void merge_node_bound(struct merge_node *node, uint64_t window_bytes, uint32_t tombstones);
 /* Cuts the history down to what F has passed; with `saved` also only what members have on disk. */

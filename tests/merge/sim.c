@@ -634,6 +634,8 @@ static void bound(struct sim *sim, uint32_t node)
 {
     struct sim_node *its = &sim->nodes[node];
 
+    if (its->limit_window % 2 == 0) /* others give up lists that could be joined: what is late then has to be mended */
+        merge_node_join(its->node, its->limit_window);
     merge_node_bound(its->node, its->limit_window, its->limit_tombstones);
     if (merge_node_window_bytes(its->node) > its->limit_window ||
         merge_node_tombstones(its->node) > its->limit_tombstones)

@@ -528,6 +528,15 @@ static bool read_integer(const struct merge_value *value, const struct value_par
            memcmp(as_written, text, size) == 0;
 }
 
+static bool has_member_deadlines(const struct merge_value *value)
+{
+    for (unsigned i = 0; i < VALUE_MEMBERS; i++) {
+        if (value->member_deadline[i] != 0)
+            return true;
+    }
+    return false;
+}
+
 /* The greatest amount is 20. */
 static bool value_suits(const struct merge_value *value, const struct merge_op *op, uint32_t younger, uint32_t again)
 {
@@ -716,6 +725,43 @@ static struct merge_value *value_apply_behind(struct merge_value *value, const s
     return value;
 }
 
+enum { AMOUNT_MOST = 20 }; /* what value_suits counts for one younger addition */
+
+static uint64_t weight_of(const struct merge_op *op, const struct merge_undo *undo)
+{
+    return merge_op_is_joined(op) ? op->entry->joined.weight : (uint64_t)llabs(undo->amount);
+}
+
+static bool value_join(const struct merge_op *older, const struct merge_undo *older_undo,
+                       const struct merge_op *younger, const struct merge_undo *younger_undo, struct merge_sum *sum)
+{
+    struct value_part *part;
+
+    sum->weight = weight_of(older, older_undo) + weight_of(younger, younger_undo);
+    if (older_undo->member != younger_undo->member || sum->weight > AMOUNT_MOST)
+        return false;
+    part = mem_copy(younger->words.data, sizeof(*part));
+    part->n = older_undo->amount + younger_undo->amount;
+    sum->words = slice_make(part, sizeof(*part));
+    sum->undo = mem_copy(younger_undo, sizeof(*younger_undo));
+    sum->undo->references = 1;
+    sum->undo->count = 0;
+    sum->undo->amount = part->n;
+    return true;
+}
+
+static bool value_suits_joined(const struct merge_value *value, const struct merge_op *op, uint32_t others)
+{
+    const struct value_part *part = (const void *)op->words.data;
+    long number;
+
+    if (value->type != type_of_part(part) || (value->deadline != 0 && value->deadline <= op->entry->wall))
+        return false;
+    if (part->kind == KIND_HINCRBY && ((value->members >> part->member & 1) == 0 || has_member_deadlines(value)))
+        return false;
+    return read_integer(value, part, &number) && labs(number) + AMOUNT_MOST * (long)(others + 1) <= VALUE_LIMIT;
+}
+
 static struct slice value_restore(const struct merge_value *value)
 {
     struct value_part *part = mem_alloc_zero(sizeof(*part) + sizeof(*value));
@@ -773,6 +819,21 @@ static struct merge_value *model_apply_behind(const struct merge_model *model, s
     return value_apply_behind(value, op, behind, undo);
 }
 
+static bool model_join(const struct merge_model *model, const struct merge_op *older,
+                       const struct merge_undo *older_undo, const struct merge_op *younger,
+                       const struct merge_undo *younger_undo, struct merge_sum *sum)
+{
+    (void)model;
+    return value_join(older, older_undo, younger, younger_undo, sum);
+}
+
+static bool model_suits_joined(const struct merge_model *model, const struct merge_value *value,
+                               const struct merge_op *op, uint32_t others)
+{
+    (void)model;
+    return value_suits_joined(value, op, others);
+}
+
 static struct merge_undo *model_undo_acquire(const struct merge_model *model, struct merge_undo *undo)
 {
     (void)model;
@@ -814,6 +875,8 @@ const struct merge_model value_model = {.apply = model_apply,
                                         .touch = model_touch,
                                         .suits = model_suits,
                                         .undo_is_apart = model_undo_is_apart,
+                                        .join = model_join,
+                                        .suits_joined = model_suits_joined,
                                         .apply_behind = model_apply_behind,
                                         .undo_acquire = model_undo_acquire,
                                         .undo_release = model_undo_release,
