@@ -28,6 +28,7 @@ struct key_undo {
     bool was_missing;
     bool is_spent;             /* the value has become the key's again */
     bool is_number;            /* as a whole the key was a number; it has no other memory */
+    bool is_sum;               /* number was added to it, also if that is 0 */
     int64_t number, expire_ms; /* is_number false: number was added to it; 0: nothing was */
     struct entry *whole;       /* the key as it was before the steps were taken back; NULL: the steps are all */
     uint64_t whole_bytes;
@@ -537,9 +538,10 @@ bool key_undo_is_apart(const struct key_undo *undo, bool is_addition)
     struct slice steps = slice_make(undo->steps, undo->steps_size);
     struct value_step step;
 
-    if (undo->was_missing || undo->is_number || undo->whole != NULL || (undo->number != 0) != (steps.size == 0))
+    if (undo->was_missing || undo->is_number || undo->whole != NULL ||
+        (undo->number != 0 || undo->is_sum) != (steps.size == 0))
         return false;
-    if (undo->number != 0)
+    if (steps.size == 0)
         return is_addition;
     while (value_steps_take(&steps, &step)) {
         if (step.kind >= VALUE_STEP_OWNERS || is_addition != (step.kind == VALUE_STEP_ADDITION))
@@ -548,12 +550,45 @@ bool key_undo_is_apart(const struct key_undo *undo, bool is_addition)
     return true;
 }
 
+int64_t key_undo_amount(const struct key_undo *undo, struct slice *member)
+{
+    struct slice steps = slice_make(undo->steps, undo->steps_size);
+    struct value_step step;
+
+    *member = SLICE_EMPTY;
+    if (!value_steps_take(&steps, &step))
+        return undo->number;
+    assert(step.kind == VALUE_STEP_ADDITION && steps.size == 0);
+    *member = step.first;
+    return (int64_t)step.a;
+}
+
+struct key_undo *key_undo_join(const struct key_undo *older, const struct key_undo *younger)
+{
+    struct value_log log = {.data = NULL};
+    struct slice member;
+    const int64_t sum = (int64_t)((uint64_t)key_undo_amount(older, &member) +
+                                  (uint64_t)key_undo_amount(younger, &member));
+    struct key_undo *undo;
+
+    if (member.data != NULL)
+        value_log_note(&log, &(struct value_step){.a = (uint64_t)sum, .first = member, .kind = VALUE_STEP_ADDITION});
+    undo = mem_alloc(sizeof(*undo) + log.steps.size);
+    *undo = (struct key_undo){.references = 1, .steps_size = log.steps.size};
+    undo->is_sum = member.data == NULL;
+    undo->number = undo->is_sum ? sum : 0;
+    if (log.steps.size != 0)
+        memcpy(undo->steps, log.steps.data, log.steps.size);
+    buffer_fini(&log.steps);
+    return undo;
+}
+
 bool key_undo_is_push(const struct key_undo *undo)
 {
     struct slice steps = slice_make(undo->steps, undo->steps_size);
     struct value_step step;
 
-    return !undo->was_missing && !undo->is_number && undo->whole == NULL && undo->number == 0 &&
+    return !undo->was_missing && !undo->is_number && undo->whole == NULL && undo->number == 0 && !undo->is_sum &&
            value_steps_take(&steps, &step) && step.kind == VALUE_STEP_PUSHED && steps.size == 0;
 }
 

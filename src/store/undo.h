@@ -52,6 +52,11 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
 /* True if it takes back changes of members, or (is_addition) additions to integers, and nothing else: then it does so
  * also if others like it have been done to the key since, to other members or to any integers. */
 bool key_undo_is_apart(const struct key_undo *undo, bool is_addition);
+/* Of one that takes back an addition, and nothing else. Returns the amount; *member has no data if it was added to the
+ * key itself. */
+int64_t key_undo_amount(const struct key_undo *undo, struct slice *member);
+/* What takes back two such additions to the same integer. */
+struct key_undo *key_undo_join(const struct key_undo *older, const struct key_undo *younger);
 /* True if it takes back pushes on one end of a list, and nothing else. */
 bool key_undo_is_push(const struct key_undo *undo);
 struct key_undo *key_undo_acquire(struct key_undo *undo);

@@ -1,7 +1,9 @@
 #include "store/window.h"
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/panic.h"
+#include "store/effects.h"
 #include "store/lookup.h"
 #include "store/noted_steps.h"
 #include "store/undo.h"
@@ -16,8 +18,9 @@ struct CACHE_ALIGNED window_stripe {
     struct noted_steps noted;
     /* Atomic: relaxed; written with the stripe held. */
     _Atomic uint64_t noted_bytes, noted_keys;
-    _Atomic uint64_t bytes, tombstones, tombstone_bytes, dirty_count, given_up;
-    uint32_t added;          /* keys, since writers settled last */
+    _Atomic uint64_t bytes, tombstones, tombstone_bytes, dirty_count, given_up, joined;
+    _Atomic uint64_t bytes_joined; /* likewise: that it had when its steps were joined last */
+    uint32_t added;                /* keys, since writers settled last */
     _Atomic uint64_t oldest; /* atomic: relaxed; likewise: the last stamp of the first by change, or noted; 0: none */
 };
 
@@ -29,9 +32,13 @@ const char window_there;
 static struct merge_touch (*touch_of)(struct slice words); /* global: const once the window is there */
 
 enum {
-    TRIM_LEAST = 16,            /* steps, from which on writers drop what is settled */
-    NOTE_LEAST = 64,            /* steps, from which on they note what each one touches: others will go before many */
-    SETTLE_STEPS = 2048,        /* of one key that are dropped at once; each is memory to be freed */
+    TRIM_LEAST = 16,     /* steps, from which on writers drop what is settled */
+    NOTE_LEAST = 64,     /* steps, from which on they note what each one touches: others will go before many */
+    SETTLE_STEPS = 2048, /* of one key that are dropped at once; each is memory to be freed */
+    JOIN_LEAST = 4,      /* steps of one key, from which on some are joined */
+    JOIN_MOST = 4096,    /* that are looked at */
+    GROWN_BYTES = 4096,
+    NOTED_KEY_BYTES = 1024,     /* of a key on average; those of fewer are smaller packed than joined */
     NOTED_MOST_BYTES = 2 << 20, /* of a stripe; making records of them takes some ms */
     SETTLE_EVERY = 8,           /* records that are added, until a writer settles */
     SETTLE_WITH = 24,           /* as many; so the window does not grow faster than it is settled */
@@ -83,6 +90,43 @@ static bool undo_is_apart(const struct merge_model *model, const struct merge_un
     return key_undo_is_apart(its, kind == MERGE_ADDS);
 }
 
+static uint64_t weight_of(const struct merge_op *op, int64_t amount)
+{
+    return merge_op_is_joined(op) ? op->entry->joined.weight : (uint64_t)(amount < 0 ? -amount : amount);
+}
+
+static struct slice sum_words(struct slice name, struct slice member, int64_t amount)
+{
+    char digits[NUMBER_I64_SPACE];
+    const struct slice text = slice_make(digits, number_format_i64(digits, amount));
+    const struct slice to_key[] = {SLICE("INCRBY"), name, text};
+    const struct slice to_field[] = {SLICE("HINCRBY"), name, member, text};
+    struct buffer words = {0};
+
+    if (member.data == NULL)
+        effects_append_words(&words, to_key, countof(to_key));
+    else
+        effects_append_words(&words, to_field, countof(to_field));
+    return buffer_slice(&words);
+}
+
+static bool join(const struct merge_model *model, const struct merge_op *older, const struct merge_undo *older_undo,
+                 const struct merge_op *younger, const struct merge_undo *younger_undo, struct merge_sum *sum)
+{
+    const struct key_undo *first = (const struct key_undo *)older_undo, *last = (const struct key_undo *)younger_undo;
+    struct slice member, other;
+    const int64_t amount = key_undo_amount(first, &member), more = key_undo_amount(last, &other);
+
+    if ((member.data == NULL) != (other.data == NULL) || !slice_equal(member, other))
+        return false;
+    sum->weight = weight_of(older, amount) + weight_of(younger, more);
+    if (sum->weight >= WINDOW_JOINED_MOST)
+        return false;
+    sum->words = sum_words(((const struct window_model *)model)->name, member, amount + more);
+    sum->undo = (struct merge_undo *)key_undo_join(first, last);
+    return true;
+}
+
 void window_set_touch(struct merge_touch (*its)(struct slice words))
 {
     touch_of = its;
@@ -92,11 +136,12 @@ void window_model_init(struct window_model *model, struct access *access)
 {
     *model = (struct window_model){{.touch = touch,
                                     .undo_is_apart = undo_is_apart,
+                                    .join = join,
                                     .undo_acquire = undo_acquire,
                                     .undo_release = undo_release,
                                     .expire = keep,
                                     .destroy = destroy},
-                                   access};
+                                   .access = access};
 }
 
 /* ------------------------------------------------------------------------------------------------ begin and end -- */
@@ -747,6 +792,59 @@ bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
     return false;
 }
 
+static uint64_t bytes_of(const struct window_stripe *stripe)
+{
+    return atomic_load_explicit(&stripe->bytes, memory_order_relaxed) +
+           atomic_load_explicit(&stripe->noted_bytes, memory_order_relaxed);
+}
+
+bool window_has_grown(const struct store *store, uint32_t stripe_index)
+{
+    const struct window_stripe *stripe = &store->window->stripes[stripe_index];
+    const uint64_t joined = atomic_load_explicit(&stripe->bytes_joined, memory_order_relaxed);
+
+    return bytes_of(stripe) > joined + joined / 4 + GROWN_BYTES;
+}
+
+struct join_visit {
+    struct window_model model;
+    struct window_stripe *stripe;
+    uint64_t until;
+};
+
+static void join_key(struct window_key *known, struct join_visit *visit)
+{
+    struct merge_record *record = &known->record;
+    uint64_t joined;
+
+    if (record->count < JOIN_LEAST && record->older == NULL)
+        return;
+    visit->model.name = slice_make(known->name, known->name_size);
+    joined = merge_record_join(record, visit->until, JOIN_MOST, &visit->model.model);
+    if (joined == 0)
+        return;
+    recount(visit->stripe, known, count_bytes(known));
+    add(&visit->stripe->joined, joined);
+}
+
+void window_join(struct access *access, uint32_t stripe_index, uint64_t until)
+{
+    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct join_visit visit = {.stripe = stripe, .until = until};
+
+    access_assert_holds(access, stripe_index);
+    if (touch_of == NULL)
+        return;
+    window_model_init(&visit.model, access);
+    if (stripe->noted.bytes > (uint64_t)stripe->noted.keys * NOTED_KEY_BYTES)
+        put_if_any(access, stripe);
+    LIST_FOREACH(node, &stripe->by_change)
+        join_key(container_of(node, struct window_key, node), &visit);
+    LIST_FOREACH(node, &stripe->dirty)
+        join_key(container_of(node, struct window_key, node), &visit);
+    atomic_store_explicit(&stripe->bytes_joined, bytes_of(stripe), memory_order_relaxed);
+}
+
 uint64_t window_give_up_lists(struct access *access, uint32_t stripe_index, uint64_t stamp)
 {
     struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
@@ -811,6 +909,7 @@ void window_totals(const struct store *store, struct window_totals *totals)
         totals->tombstone_bytes += atomic_load_explicit(&stripe->tombstone_bytes, memory_order_relaxed);
         totals->dirty += atomic_load_explicit(&stripe->dirty_count, memory_order_relaxed);
         totals->given_up += atomic_load_explicit(&stripe->given_up, memory_order_relaxed);
+        totals->joined += atomic_load_explicit(&stripe->joined, memory_order_relaxed);
         totals->keys += table_count(&stripe->keys);
         totals->keys += atomic_load_explicit(&stripe->noted_keys, memory_order_relaxed);
         totals->bytes += atomic_load_explicit(&stripe->noted_bytes, memory_order_relaxed);

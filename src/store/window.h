@@ -41,7 +41,8 @@ struct window_step {
     uint64_t previous; /* the stamp of its origin before */
     int64_t wall;
     struct slice words, undo;
-    bool exists; /* the key, behind it */
+    bool exists;                /* the key, behind it */
+    struct merge_joined joined; /* of one that comes from another window */
 };
 
 /* The models of merge/, for records of the window: they can only release what takes back, and tell what a step
@@ -49,6 +50,7 @@ struct window_step {
 struct window_model {
     struct merge_model model; /* first */
     struct access *access;
+    struct slice name; /* of the key whose steps are joined */
 };
 void window_model_init(struct window_model *model, struct access *access);
 
@@ -111,6 +113,12 @@ bool window_has_settled(const struct store *store, uint32_t stripe);
 bool window_has_dirty(const struct store *store, uint32_t stripe); /* likewise */
 /* Drops what F has passed, of at most so many records; returns whether more is left. */
 bool window_settle(struct access *access, uint32_t stripe, uint32_t most);
+/* Joins additions up to this stamp, of all keys of the stripe: lists take less memory then, and are as exact for all
+ * but what comes late and does not add (merge_record_join). Costs a look at all steps, so ask before whether the stripe
+ * has grown by a quarter since then; that without the lock. */
+#define WINDOW_JOINED_MOST (INT64_C(1) << 40) /* the weight of joined steps is below */
+bool window_has_grown(const struct store *store, uint32_t stripe);
+void window_join(struct access *access, uint32_t stripe, uint64_t until);
 /* Gives up lists, or tombstones, of which the last change is not younger. Tombstones raise the floor. Returns how many
  * keys. */
 uint64_t window_give_up_lists(struct access *access, uint32_t stripe, uint64_t stamp);
@@ -122,5 +130,6 @@ struct window_totals {
     uint64_t bytes, keys, tombstones, dirty;
     uint64_t tombstone_bytes; /* of `bytes` */
     uint64_t given_up;        /* keys, since the start */
+    uint64_t joined;          /* steps, since the start, that are part of others */
 };
 void window_totals(const struct store *store, struct window_totals *totals); /* any thread */
