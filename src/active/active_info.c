@@ -215,6 +215,7 @@ const struct info_row active_info[] = {
     FIELD("active_window_bytes", window.bytes),
     FIELD("active_window_keys", window.keys),
     FIELD("active_window_tombstones", window.tombstones),
+    FIELD("active_window_joined", window.joined),
     FIELD("active_window_given_up", window.given_up),
     FIELD("active_dirty_keys", window.dirty),
     FIELD("active_repaired_keys", repaired),

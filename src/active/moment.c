@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "store/entry.h"
 #include "store/stamp.h"
+#include "store/window.h"
 
 #include <stdio.h>
 
@@ -19,7 +20,8 @@ enum {
     RECORD_FLAGS_END = 1 << 3,
     NUMBER_MOST = 18, /* digits */
     STEP_OVERWRITES = 1 << 0,
-    STEP_FLAGS_END = 1 << 1
+    STEP_JOINED = 1 << 1, /* its stamp's distance from the first one's, and its weight follow */
+    STEP_FLAGS_END = 1 << 2
 };
 
 /* ------------------------------------------------------------------------------------------------------- writing -- */
@@ -66,7 +68,11 @@ static void put_step(struct buffer *out, const struct moment_step *step, uint64_
     put_difference(out, before, step->place.stamp);
     put_difference(out, step->place.stamp, step->prev);
     put_varint(out, (uint64_t)step->wall);
-    put_byte(out, step->overwrites ? STEP_OVERWRITES : 0);
+    put_byte(out, (uint8_t)((step->overwrites ? STEP_OVERWRITES : 0) | (step->joined.first != 0 ? STEP_JOINED : 0)));
+    if (step->joined.first != 0) {
+        put_difference(out, step->place.stamp, step->joined.first);
+        put_varint(out, step->joined.weight);
+    }
     put_bytes(out, step->words);
 }
 
@@ -254,6 +260,17 @@ static bool are_words(struct slice words, struct slice name)
     return true;
 }
 
+static bool get_joined(struct cursor *cursor, struct moment_step *step)
+{
+    if (!get_difference(cursor, 0, &step->joined.first) || !get_varint(cursor, &step->joined.weight))
+        return false;
+    step->joined.first = step->place.stamp - step->joined.first;
+    if (step->joined.weight >= WINDOW_JOINED_MOST)
+        return cursor_fail(cursor, "an operation stands for too many");
+    return (stamp_is_possible(step->joined.first) && step->joined.first <= step->place.stamp) ||
+           cursor_fail(cursor, "an operation begins behind itself");
+}
+
 static bool get_step(struct cursor *cursor, struct merge_place before, struct slice name, struct moment_step *step)
 {
     uint8_t flags;
@@ -270,6 +287,9 @@ static bool get_step(struct cursor *cursor, struct merge_place before, struct sl
     if (!notice_get_wall(cursor, &step->wall) || !get_flags(cursor, STEP_FLAGS_END, &flags))
         return false;
     step->overwrites = (flags & STEP_OVERWRITES) != 0;
+    step->joined = (struct merge_joined){0};
+    if ((flags & STEP_JOINED) != 0 && !get_joined(cursor, step))
+        return false;
     if (!get_sized(cursor, &step->words))
         return false;
     return are_words(step->words, name) || cursor_fail(cursor, "an operation is not of its key, or no command");

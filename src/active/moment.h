@@ -17,6 +17,7 @@
 #include "base/buffer.h"
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "merge/operation.h"
 #include "merge/place.h"
 #include "merge/state.h"
 
@@ -56,6 +57,7 @@ struct moment_step {
     uint64_t prev;
     int64_t wall;
     bool overwrites;
+    struct merge_joined joined;
     struct slice words;
 };
 

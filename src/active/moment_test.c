@@ -78,6 +78,7 @@ static void make_record(struct random *random, struct moment_record *record)
                                                            .prev = i == 0 ? 0 : stamp - 3,
                                                            .wall = now_ms + (int64_t)i,
                                                            .overwrites = i % 2 == 0,
+                                                           .joined = {i % 3 != 0 ? stamp - i : 0, 1000 * i},
                                                            .words = SLICE("*2\r\n$4\r\nINCR\r\n$5\r\na key\r\n")};
     }
 }
@@ -116,6 +117,8 @@ static void what_is_written_is_read(void **state)
         assert_memory_equal(bytes.data, again.data, bytes.size);
         assert_true(slice_equal(read_record.name, record.name));
         assert_int_equal(read_record.steps.count, record.steps.count);
+        for (uint32_t i = 0; i < record.steps.count; i++)
+            assert_int_equal(read_record.steps.items[i].joined.first, record.steps.items[i].joined.first);
         moment_record_fini(&record);
         moment_record_fini(&read_record);
         buffer_fini(&bytes);

@@ -140,6 +140,7 @@ static void give_list(struct window_key *known, struct giving *giving)
         *ARRAY_PUSH(&record.steps) = (struct moment_step){.place = step->op->place,
                                                           .prev = step->op->entry->prev,
                                                           .wall = step->op->entry->wall,
+                                                          .joined = step->op->entry->joined,
                                                           .words = step->op->words};
     moment_write_record(&giving->bytes, &record);
     moment_record_fini(&record);
@@ -307,7 +308,8 @@ static bool put_list(struct place *place, const struct moment_record *record)
                                          .previous = from->prev,
                                          .wall = from->wall,
                                          .words = from->words,
-                                         .exists = true};
+                                         .exists = true,
+                                         .joined = from->joined};
 
         place_step(place, record->db, &base.key, &step);
         if (i % BATCH_STEPS == BATCH_STEPS - 1) {

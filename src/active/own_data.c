@@ -29,6 +29,7 @@ struct kept_step {
     struct merge_place place;
     uint64_t previous;
     int64_t wall;
+    struct merge_joined joined;
     size_t size;
 };
 
@@ -110,6 +111,29 @@ static bool they_have_base(const struct own_data *own, const struct merge_record
     return record->base_place.stamp <= own->level;
 }
 
+/* The first of the operations that a step stands for: they may have some of them alone. */
+static struct merge_place first_place(const struct merge_op *op)
+{
+    return merge_op_is_joined(op) ? (struct merge_place){op->entry->joined.first, op->place.origin} : op->place;
+}
+
+static bool they_have_any(const struct own_data *own, const struct merge_op *op)
+{
+    return they_have(own, op->place) || they_have(own, first_place(op));
+}
+
+static bool they_have_part(const struct own_data *own, const struct merge_record *record)
+{
+    struct merge_spot spot = {0, 0};
+    const struct merge_step *step;
+
+    while (record->has_joined && (step = merge_record_next(record, &spot)) != NULL) {
+        if (they_have_any(own, step->op) && !they_have(own, step->op->place))
+            return true;
+    }
+    return false;
+}
+
 static uint64_t count_steps(const struct own_data *own, const struct merge_record *record)
 {
     struct merge_spot spot = {0, 0};
@@ -117,7 +141,7 @@ static uint64_t count_steps(const struct own_data *own, const struct merge_recor
     uint64_t count = 0;
 
     while ((step = merge_record_next(record, &spot)) != NULL)
-        count += !they_have(own, step->op->place);
+        count += !they_have_any(own, step->op);
     return count;
 }
 
@@ -130,9 +154,10 @@ static void keep_steps(struct own_data *own, const struct merge_record *record)
         const struct kept_step kept = {.place = step->op->place,
                                        .previous = step->op->entry->prev,
                                        .wall = step->op->entry->wall,
+                                       .joined = step->op->entry->joined,
                                        .size = step->op->words.size};
 
-        if (they_have(own, kept.place))
+        if (they_have_any(own, step->op))
             continue;
         buffer_append(&own->bytes, &kept, sizeof(kept));
         buffer_append_slice(&own->bytes, step->op->words);
@@ -145,7 +170,7 @@ static void keep_known(struct access *access, struct window_key *known, void *co
     struct keeping *keeping = context;
     const struct merge_record *record = &known->record;
     const struct key key = window_name(known);
-    const bool has_base = they_have_base(keeping->own, record);
+    const bool has_base = they_have_base(keeping->own, record) && !they_have_part(keeping->own, record);
 
     keeping->key = (struct kept_key){.db = known->db, .step_count = count_steps(keeping->own, record)};
     keeping->name = key.name;
@@ -274,9 +299,12 @@ uint64_t own_data_put(const struct own_data *own, struct worker *worker)
             step.place = from.place;
             step.previous = from.previous;
             step.wall = from.wall;
+            step.joined = from.joined;
             if (stays)
                 continue;
             place_step(&place, kept.db, &key, &step);
+            if (step.joined.first != 0) /* what of theirs belongs in between is not known */
+                place_doubt(&place, kept.db, &key);
             note_step(&place, worker, &placed);
         }
     }

@@ -492,6 +492,17 @@ static void read_step(struct place *place, unsigned db, const struct key *key, s
     entry->op_count = place->raw.ops.count;
 }
 
+/* It stands for more than it says. */
+static void note_joined(struct place *place, unsigned db, const struct key *key, const struct window_step *step)
+{
+    struct window_key *known;
+
+    place_merge(place);
+    known = window_find(place_access(place), db, key);
+    if (known != NULL) /* else it was flushed, or overwritten */
+        (void)merge_record_note_joined(&known->record, step->place, step->joined);
+}
+
 void place_step(struct place *place, unsigned db, const struct key *key, const struct window_step *step)
 {
     struct frame_entry entry = {.origin = step->place.origin,
@@ -502,6 +513,20 @@ void place_step(struct place *place, unsigned db, const struct key *key, const s
     assert(place->is_journaled && step->words.size != 0);
     read_step(place, db, key, step->words, &entry);
     place_entry(place, &entry, NULL);
+    if (UNLIKELY(step->joined.first != 0))
+        note_joined(place, db, key, step);
+}
+
+void place_doubt(struct place *place, unsigned db, const struct key *key)
+{
+    struct access *access = place_access(place);
+    struct window_key *known = window_find(access, db, key);
+
+    if (known != NULL)
+        window_mark(access, known,
+                    (struct merge_place){MAX(journal_clock(&place->worker->server->journal),
+                                             merge_record_last(&known->record).stamp),
+                                         0});
 }
 
 /* No deadline has passed at wall time 0. */

@@ -153,6 +153,8 @@ struct place_value {
 bool place_value(struct place *place, const struct place_value *value);
 /* Likewise a step of the window, as it was before that: what one entry did to this key. */
 void place_step(struct place *place, unsigned db, const struct key *key, const struct window_step *step);
+/* The key is dirty, if anything is known of it. */
+void place_doubt(struct place *place, unsigned db, const struct key *key);
 /* Likewise: the value at the base, from a payload of DUMP or without one, takes the place of what the key is now; its
  * list is empty. Steps follow. False: it is no value, and the key is gone. */
 struct place_base {

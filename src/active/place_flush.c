@@ -77,6 +77,8 @@ static void flush_known(struct access *access, struct window_key *known, void *c
     case MERGE_LATE:
         flush->place->counts.late++;
         window_mark(access, known, target_mark(&target));
+        target_tell(&target);
+        target_write_down(&target, known);
         flush->survivors++;
         break;
     default:

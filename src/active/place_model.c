@@ -254,15 +254,12 @@ static bool suits_member(const struct access *access, const struct entry *entry,
     return ops->count(entry_value(entry)) > removed;
 }
 
-static bool model_suits(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
-                        uint32_t younger, uint32_t again)
+static bool is_fit(const struct target *target, const struct merge_op *op, uint32_t younger, uint32_t again)
 {
-    const struct target *target = target_of(model);
     const struct operation_touch touch = operation_touch_of(op->words);
     const struct entry *entry = target_look(target);
     bool suits;
 
-    (void)value;
     if ((entry->flags & ENTRY_MEMBERS) != 0 ||
         (entry_expire_ms(entry) != EXPIRE_NEVER && entry_expire_ms(entry) <= op->entry->wall))
         return false;
@@ -279,9 +276,27 @@ static bool model_suits(const struct merge_model *model, const struct merge_valu
                              touch.kind == OPERATION_REMOVES ? (uint64_t)younger + 1
                              : again != 0                    ? again + 1
                                                              : 0);
+    return suits;
+}
+
+static bool model_suits(const struct merge_model *model, const struct merge_value *value, const struct merge_op *op,
+                        uint32_t younger, uint32_t again)
+{
+    const bool suits = is_fit(target_of(model), op, younger, again);
+
+    (void)value;
     /* It runs next. What it does to readers of the plain stream is not all if others run behind it. */
     ((struct place_model *)(uintptr_t)model)->tells = suits && again == 0;
     return suits;
+}
+
+static bool model_suits_joined(const struct merge_model *model, const struct merge_value *value,
+                               const struct merge_op *op, uint32_t others)
+{
+    static_assert(WINDOW_JOINED_MOST <= OPERATION_ADDS_MOST, "joined additions count as one");
+    (void)value;
+    (void)others; /* has_room has enough for all */
+    return is_fit(target_of(model), op, 0, 0);
 }
 
 static struct merge_value *model_undo(const struct merge_model *model, struct merge_value *value,
@@ -320,6 +335,7 @@ void place_model_init(struct place_model *model, const struct target *target)
     model->window.model.undo = model_undo;
     model->window.model.touch = model_touch;
     model->window.model.suits = model_suits;
+    model->window.model.suits_joined = model_suits_joined;
     model->window.model.apply_behind = model_apply_behind;
     model->window.model.destroy = place_model_destroy;
     model->target = target;

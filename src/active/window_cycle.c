@@ -17,7 +17,8 @@ enum {
     PATIENT_US = 20 * 1000 * 1000, /* so long a key that is being written may stay dirty */
     SECOND_US = 1000 * 1000,
     SETTLE_AT_ONCE = 256, /* records, with the stripe held */
-    GIVE_UP_STEPS = 16    /* in how many steps of time the oldest are looked for */
+    GIVE_UP_STEPS = 16,   /* in how many steps of time the oldest are looked for */
+    JOIN_AGE_MS = 2000    /* of additions that are joined as long as there is room */
 };
 
 static struct {
@@ -87,6 +88,36 @@ static void give_up(struct worker *worker, uint32_t stripe, void *context)
         giving->count += window_give_up_lists(&worker->run.access, stripe, giving->stamp);
 }
 
+static uint64_t list_bytes(const struct store *store)
+{
+    struct window_totals totals;
+
+    window_totals(store, &totals);
+    return totals.bytes - MIN(totals.bytes, totals.tombstone_bytes);
+}
+
+static void join(struct worker *worker, uint32_t stripe, void *context)
+{
+    window_join(&worker->run.access, stripe, *(const uint64_t *)context);
+}
+
+/* The fuller it is the more is joined, and at once. */
+static void join_lists(struct worker *worker, uint64_t newest)
+{
+    const uint64_t limit = OPTION_GET_U64(option_active_window_size), bytes = list_bytes(worker->server->store);
+    const uint64_t now_us = clock_monotonic_us();
+    uint64_t until = newest - MIN(newest, (uint64_t)JOIN_AGE_MS << MERGE_COUNTER_BITS);
+
+    if (LIKELY(bytes <= limit / 2))
+        return;
+    if (bytes > limit / 4 * 3)
+        until = newest;
+    each_stripe(worker, window_has_grown, join, &until,
+                bytes > limit           ? UINT64_MAX
+                : bytes > limit / 4 * 3 ? now_us + 4 * WINDOW_CYCLE_SLICE_US
+                                        : now_us + WINDOW_CYCLE_SLICE_US);
+}
+
 static bool is_over(const struct store *store, bool tombstones)
 {
     struct window_totals totals;
@@ -120,8 +151,11 @@ static uint64_t bound(struct worker *worker, bool tombstones, uint64_t newest)
 
 static void keep_bounds(struct worker *worker, uint64_t newest)
 {
-    const uint64_t lists = bound(worker, false, newest), tombstones = bound(worker, true, newest);
+    uint64_t lists, tombstones;
 
+    join_lists(worker, newest);
+    lists = bound(worker, false, newest);
+    tombstones = bound(worker, true, newest);
     if (lists + tombstones == 0) {
         cycle.is_over = false;
         return;

@@ -1,4 +1,5 @@
-/* Keeps the window (store/window.h) small: what F has passed is forgotten, in slices; what exceeds active-window-size
+/* Keeps the window (store/window.h) small: what F has passed is forgotten, in slices; when it is half full, additions
+ * are joined; what exceeds active-window-size
  * or active-tombstones-limit is given up, oldest first, counted and logged; dirty keys are written anew when this node
  * may. Writers also forget a little of their stripe themselves. Worker 0's, ten times a second. */
 #pragma once

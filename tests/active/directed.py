@@ -889,6 +889,118 @@ def counting_while_both_forget(env):
                 raise Wrong("no state was given: the histories were not cut")
 
 
+def joined(node):
+    return int(node.info("replication")["active_window_joined"])
+
+
+def count_much(nodes, rounds, keys, fields):
+    """Counters that are there and new ones, fields likewise, and members. The nodes take turns. Returns what each
+    counter and each field is more."""
+    for turn in range(max(rounds)):
+        for node in nodes:
+            if turn >= rounds[node.index]:
+                continue
+            node.calls([["INCRBY", "n:%d" % key, 1 - 3 * (turn % 2)] for key in range(keys)] +
+                       [["HINCRBY", "h:%d" % (key % (keys // 10)), "f:%d" % (key % fields), 2 + node.index]
+                        for key in range(keys)] +
+                       [["SADD", "s:%d" % (key // 20 % 10), "%d:%d:%d" % (node.index, turn, key)]
+                        for key in range(0, keys, 20)])
+        time.sleep(TICK_S)
+    return (sum(1 - 3 * (turn % 2) for count in rounds for turn in range(count)),
+            sum((2 + index) * count for index, count in enumerate(rounds)))
+
+
+def is_counted(nodes, keys, fields, rounds, number, field):
+    """What count_much has added to 1000 is there, and every member."""
+    for node in nodes:
+        wrong = [key for key in range(keys)
+                 if node.call("GET", "n:%d" % key)[1] != b"%d" % (number + 1000 * (key % 2 == 0))]
+        wrong += [key for key in range(keys // 10) for at in range(fields)
+                  if (got := node.call("HGET", "h:%d" % key, "f:%d" % at)[1]) is not None and
+                  int(got) != 1000 * (at == 0) + field * len([1 for each in range(key, keys, keys // 10)
+                                                              if each % fields == at])]
+        members = sum(int(node.call("SCARD", "s:%d" % key)[1]) for key in range(10))
+        if wrong or members != sum(rounds) * keys // 20:
+            raise Wrong("%s: wrong are %s, %d members" % (node.name, wrong[:20], members))
+
+
+def is_exact(node, field="active_operations_late"):
+    facts = node.info("replication")
+    if int(facts["active_window_given_up"]) or int(facts[field]) or int(facts["active_repaired_keys"]):
+        raise Wrong("%s: lists given up %s, late %s, repaired %s" % (
+            node.name, facts["active_window_given_up"], facts[field], facts["active_repaired_keys"]))
+
+
+def begin_counting(mesh, keys):
+    mesh.settle(30)
+    mesh.nodes[0].calls([["SET", "n:%d" % key, 1000] for key in range(0, keys, 2)] +
+                        [["HSET", "h:%d" % key, "f:0", 1000] for key in range(keys // 10)])
+    mesh.settle(30)
+    mesh.cut()
+
+
+@test("core", only="ours")
+def much_counting_in_a_cut(env):
+    """Many more additions than the window has room for: they are joined, and all is exact; also behind a restart from a
+    file that was written meanwhile."""
+    keys, fields, rounds = 600, 5, (40, 6)
+    with env.mesh(2, options=("--active-window-size", "3mb", "--active-history-limit", "100mb")) as mesh:
+        a, b = mesh.nodes
+        begin_counting(mesh, keys)
+        number, field = count_much(mesh.nodes, rounds, keys, fields)
+        wait_until(lambda: int(a.info("replication")["active_window_bytes"]) <= 3 << 20, 5, "the bound is kept")
+        if not joined(a):
+            raise Wrong("nothing was joined")
+        mesh.heal()
+        mesh.settle(60)
+        is_counted(mesh.nodes, keys, fields, rounds, number, field)
+        for node in mesh.nodes:
+            is_exact(node)
+
+
+@test("core", only="ours")
+def joined_additions_are_in_files(env):
+    """A node whose window has joined additions ends in the cut, and starts with its file: what comes then is as exact
+    as it was before, and what belongs among them is late."""
+    keys, fields, rounds = 400, 5, (30, 6)
+    with env.mesh(2, options=("--active-window-size", "2mb", "--active-history-limit", "100mb")) as mesh:
+        a, b = mesh.nodes
+        begin_counting(mesh, keys)
+        in_turn(a, "INCR torn")
+        for _ in range(20):
+            in_turn(a, *["INCR torn"] * 10)
+        in_turn(b, "SET torn 5", "HSET h:0 other 1", "APPEND n:1 x")
+        number, field = count_much(mesh.nodes, rounds, keys, fields)
+        in_turn(a, *["INCR torn"] * 10)
+        wait_until(lambda: joined(a), 5, "some are joined")
+        save(a)
+        a.shut_down()
+        a.start()
+        late = int(a.info("replication")["active_operations_late"])
+        mesh.heal()
+        mesh.settle(60)
+        b.call("SET", "n:1", number)
+        a.call("DEL", "torn")
+        mesh.settle(30)
+        is_counted(mesh.nodes, keys, fields, rounds, number, field)
+        if int(a.info("replication")["active_operations_late"]) == late:
+            raise Wrong("what belongs among joined additions is not late")
+
+
+@test("core", only="ours")
+def much_counting_while_both_forget(env):
+    """Neither side has in its history what the other one lacks, and both have joined additions."""
+    keys, fields, rounds = 400, 5, (30, 25)
+    with env.mesh(2, options=("--active-window-size", "2mb", "--active-history-limit", "0")) as mesh:
+        begin_counting(mesh, keys)
+        number, field = count_much(mesh.nodes, rounds, keys, fields)
+        for node in mesh.nodes:
+            wait_until(lambda node=node: joined(node), 5, "some are joined")
+        mesh.heal()
+        mesh.settle(60)
+        is_counted(mesh.nodes, keys, fields, rounds, number, field)
+
+
 def save(node):
     """An RDB file by a child: it has the lists of the window."""
     last = node.ask("LASTSAVE")

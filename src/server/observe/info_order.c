@@ -301,6 +301,7 @@ static const char *const replication_fields[] = {
     "active_window_bytes",
     "active_window_keys",
     "active_window_tombstones",
+    "active_window_joined",
     "active_window_given_up",
     "active_dirty_keys",
     "active_repaired_keys",
