@@ -12,6 +12,9 @@ pushes           100,000 RPUSH that come behind a cut among 1,000,000 of the nod
                  are in their places, and the longest that a batch of them held its stripes; then one LPUSH 100 back
 pops             both nodes pop the same 100,000 elements of a list of 1,000,000 behind a cut, one behind the other:
                  processor time of each pop by value, where all of them are gone and where they go before younger ones
+cut              a pair is cut: 3,000,000 INCR of 10,000 counters and 300,000 HINCRBY and SADD on one side, 300,000 on
+                 the other, active-window-size 32mb. Seconds until both have all, the most that the windows took
+                 meanwhile; what was not exact
 off              instructions a GET and a SET of --plain (an older server) and of this one, active replication off
 
 Servers take turns, printed are medians. The load generator is build/release/bench/load beside the server.
@@ -223,6 +226,56 @@ class Bench:
                     raise Wrong("the list has %s elements" % node.ask("LLEN", "l"))
             return {"gone, us a pop": cpu[1], "older, us a pop": cpu[0]}
 
+    def cut(self, kind):
+        if kind == "plain":
+            return {}
+        keys, chunk = 10000, 10000
+        own, late = self.many(3000000), self.many(300000)
+        most, figures = [0, 0], {}
+        with Mesh(self.kinds, ["ours", "ours"], threads=self.options.threads, separate=True,
+                  options=["--active-window-size", "32mb", "--active-history-limit", "2gb",
+                           "--journal-memory-limit", "64mb"]) as mesh:
+            a, b = mesh.nodes
+
+            def look():
+                for index, node in enumerate(mesh.nodes):
+                    most[index] = max(most[index], int(node.info("replication")["active_window_bytes"]))
+
+            for node in mesh.nodes:
+                node.ask("DEBUG", "OPERATIONS", "STOP")
+            for at in range(0, keys, chunk):
+                a.calls([["SET", "n:%d" % key, 1] for key in range(at, at + chunk)])
+            wait_until(lambda: int(b.ask("DBSIZE")) == keys, 30, "the counters are there")
+            mesh.cut()
+            begin = time.monotonic()
+            for at in range(0, own, chunk):
+                a.calls([["INCR", "n:%d" % (number % keys)] for number in range(at, at + chunk)])
+                a.calls([["HINCRBY", "h:%d" % (number % 1000), number // 7 % 5, 2] if number % 4 else
+                         ["SADD", "s:%d" % (number % 1000), number] for number in range(at // 10, (at + chunk) // 10)])
+                b.calls([["INCR", "n:%d" % (number % keys)] for number in range(at // 10, (at + chunk) // 10)])
+                look()
+            figures["cut, seconds"] = time.monotonic() - begin
+            mesh.heal()
+            begin = time.monotonic()
+            total = own // keys + late // keys + 1
+            counters = ["n:%d" % key for key in range(keys)]
+            while any(set(node.ask("MGET", *counters)) != {("$", b"%d" % total)} for node in mesh.nodes):
+                look()
+                time.sleep(0.1)
+                if time.monotonic() - begin > 600:
+                    raise Wrong("they are %s" % [set(node.ask("MGET", *counters[:20])) for node in mesh.nodes])
+            figures["heals, seconds"] = time.monotonic() - begin
+            wait_until(lambda: all(node.info("replication")["active_window_keys"] == "0" for node in mesh.nodes), 60,
+                       "all is settled")
+            if a.ask("DEBUG", "DIGEST") != b.ask("DEBUG", "DIGEST"):
+                raise Wrong("the nodes differ")
+            facts = [node.info("replication") for node in mesh.nodes]
+        for name, field in (("given up", "active_window_given_up"), ("late", "active_operations_late"),
+                            ("written anew", "active_repaired_keys")):
+            figures[name] = sum(int(each[field]) for each in facts)
+        figures["node MiB"], figures["peer MiB"] = most[0] / MIB, most[1] / MIB
+        return figures
+
     def off(self, kind):
         """`plain` is the older server here."""
         binary = self.options.plain if kind == "plain" else self.options.server
@@ -328,6 +381,8 @@ BUDGETS = {
     "pushes": [("late, seconds", None, 5), ("held, ms", None, 5), ("client waits, ms", None, None),
                ("many, seconds", None, None), ("many, held, ms", None, 5), ("100 back, held, ms", None, 1)],
     "pops": [("gone, us a pop", None, 5), ("older, us a pop", None, None)],
+    "cut": [("node MiB", None, 32), ("peer MiB", None, 32), ("given up", None, 0), ("late", None, 0),
+            ("written anew", None, 0), ("cut, seconds", None, None), ("heals, seconds", None, None)],
     "off": [("get", "get", 1.01), ("set", "set", 1.01)],
 }
 
