@@ -55,12 +55,20 @@ static void blanks(struct buffer *out, size_t count)
     out->size += count;
 }
 
+/* Has it several rows: elements, or one that has several? */
+static bool has_rows(const struct resp_reply *reply)
+{
+    const size_t step = is_map(reply) ? 2 : 1;
+
+    if (!is_aggregate(reply) || reply->element_count < step)
+        return false;
+    return reply->element_count > step || has_rows(reply->elements[step - 1]);
+}
+
 static void text_value_of_map(struct buffer *out, const struct resp_reply *value, size_t prefix)
 {
-    size_t lines = is_aggregate(value) ? value->element_count / (is_map(value) ? 2 : 1) : 1;
-
     buffer_append_text(out, " => ");
-    if (lines > 1) {
+    if (has_rows(value)) {
         buffer_append_char(out, '\n');
         blanks(out, prefix);
     }
@@ -334,7 +342,7 @@ void format_reply(struct buffer *out, const struct resp_reply *reply, enum forma
 /* Of client-side caching: the names of keys that changed. */
 static bool is_invalidation(const struct resp_reply *push)
 {
-    return push->element_count == 2 && push->elements[0]->text != NULL &&
+    return push->element_count == 2 && push->elements[0]->type == RESP_TYPE_BULK &&
            slice_equal_text(text_of(push->elements[0]), "invalidate") && push->elements[1]->type == RESP_TYPE_ARRAY;
 }
 

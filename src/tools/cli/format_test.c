@@ -61,6 +61,8 @@ static void people_see_types_and_numbers(void **state)
            " 7) (integer) 1\n 8) (integer) 1\n 9) (integer) 1\n10) 1) (integer) 2\n    2) (integer) 3\n");
     EXPECT("%2\r\n+k\r\n*2\r\n:1\r\n:2\r\n+l\r\n*1\r\n:3\r\n", FORMAT_TEXT,
            "1# k => \n   1) (integer) 1\n   2) (integer) 2\n2# l => 1) (integer) 3\n");
+    EXPECT("%1\r\n+k\r\n%1\r\n+l\r\n*1\r\n*2\r\n:1\r\n:2\r\n", FORMAT_TEXT,
+           "1# k => \n   1# l => \n      1) 1) (integer) 1\n         2) (integer) 2\n");
     EXPECT("%1\r\n*2\r\n:1\r\n:2\r\n~1\r\n:5\r\n", FORMAT_TEXT,
            "1# 1) (integer) 1\n   2) (integer) 2 => 1~ (integer) 5\n");
 }
@@ -93,8 +95,8 @@ static void json_is_json(void **state)
 
 static void invalidations_are_one_line_for_people(void **state)
 {
-    const char bytes[] = ">2\r\n+invalidate\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n";
-    const char all[] = ">2\r\n+invalidate\r\n*-1\r\n";
+    const char bytes[] = ">2\r\n$10\r\ninvalidate\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n";
+    const char all[] = ">2\r\n$10\r\ninvalidate\r\n*-1\r\n";
     struct resp_reply *push = parsed(bytes, sizeof(bytes) - 1);
     struct buffer text = {0};
 
@@ -108,7 +110,7 @@ static void invalidations_are_one_line_for_people(void **state)
     resp_reply_destroy(&push);
     push = parsed(all, sizeof(all) - 1);
     format_push(&text, push, FORMAT_TEXT, "|", "#");
-    assert_string_equal(buffer_text(&text), "1) invalidate\n2) (nil)\n");
+    assert_string_equal(buffer_text(&text), "1) \"invalidate\"\n2) (nil)\n");
     buffer_fini(&text);
     resp_reply_destroy(&push);
 }

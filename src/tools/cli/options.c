@@ -124,20 +124,26 @@ static bool set_debug_synchronous(struct options *options, const char *value, st
     return true;
 }
 
+static bool set_protocol(struct options *options, int proto, struct buffer *error)
+{
+    if (options->target.proto != 0 && options->target.proto != proto) {
+        buffer_append_text(error, "Options -2 and -3 are mutually exclusive.\n");
+        return false;
+    }
+    options->target.proto = proto;
+    return true;
+}
+
 static bool set_protocol_2(struct options *options, const char *value, struct buffer *error)
 {
     (void)value;
-    (void)error;
-    options->target.proto = 2;
-    return true;
+    return set_protocol(options, 2, error);
 }
 
 static bool set_protocol_3(struct options *options, const char *value, struct buffer *error)
 {
     (void)value;
-    (void)error;
-    options->target.proto = 3;
-    return true;
+    return set_protocol(options, 3, error);
 }
 
 #define AT(member) offsetof(struct options, member)

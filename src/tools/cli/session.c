@@ -77,7 +77,7 @@ void session_init(struct session *session, const struct options *options)
                                 .link = link_create(),
                                 .target = options->target,
                                 .proto = 2};
-    if (!options->format_given && !is_terminal)
+    if (!options->format_given && !is_terminal && !options->debug)
         session->format = FORMAT_RAW;
     session->database = options->target.database;
     link_set_push(session->link, show_push, session);
@@ -141,7 +141,7 @@ static void tell_refused_step(const struct session *session, enum link_step step
     }
 }
 
-/* A step that is refused is told, and the others are done all the same. */
+/* A step that is refused is told, and the others are done all the same, but nothing as another user than was meant. */
 static bool introduce(struct session *session)
 {
     for (int step = LINK_STEP_AUTH; step <= LINK_STEP_SELECT; step++) {
@@ -149,6 +149,8 @@ static bool introduce(struct session *session)
 
         if (status == STATUS_DENIED) {
             tell_refused_step(session, (enum link_step)step);
+            if (step == LINK_STEP_AUTH)
+                break;
             if (step == LINK_STEP_SELECT)
                 session->database = session->target.database = 0;
         } else if (status != STATUS_OK) {
