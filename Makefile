@@ -10,7 +10,7 @@
 #   make bench       measure beside Redis
 #   make install     PREFIX=/usr/local DESTDIR=
 #   make clean       what was built (distclean: also what was downloaded)
-#   make unit | merge | integration | differential | replication | active | long | stress | conformance | fault | badinput | clients | fuzz      one group of tests
+#   make unit | merge | integration | differential | replication | active | cli | long | stress | conformance | fault | badinput | clients | fuzz      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
@@ -265,7 +265,7 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign image bench lint tidy tidy-all help test-packages check-packages campaign-packages oracle
-.PHONY: unit merge integration differential replication active badinput long stress conformance fault clients fuzz fuzzers valgrind
+.PHONY: unit merge integration differential replication active cli badinput long stress conformance fault clients fuzz fuzzers valgrind
 .PHONY: core-groups whole-groups install clean distclean
 
 run: programs
@@ -286,13 +286,13 @@ RUN_TESTS = @BUILD=$(BUILD) OUT=$(OUT) ORACLE=$(ORACLE) FUZZ_SECONDS=$(FUZZ_SECO
 SHARE_JOBS := $(if $(DRY_RUN),,+)
 
 test: all unit-tests oracle
-	$(RUN_TESTS) --level short make unit merge integration differential replication active stress conformance fault
+	$(RUN_TESTS) --level short make unit merge integration differential replication active cli stress conformance fault
 
 unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
 integration merge stress fault valgrind: programs | test-packages
 	$(RUN_TESTS) $@
-differential replication active badinput long: programs oracle
+differential replication active cli badinput long: programs oracle
 	$(RUN_TESTS) $@
 conformance: programs oracle
 	$(RUN_TESTS) --level whole $@
@@ -304,9 +304,9 @@ fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
 
 # A build that fails counts as a failed test in check and campaign, hence these are run by the script, too.
 core-groups: all unit-tests oracle
-	$(RUN_TESTS) --level core unit merge integration differential replication active stress
+	$(RUN_TESTS) --level core unit merge integration differential replication active cli stress
 whole-groups: all unit-tests oracle
-	$(RUN_TESTS) --level whole make unit merge integration differential replication active badinput stress conformance fault
+	$(RUN_TESTS) --level whole make unit merge integration differential replication active cli badinput stress conformance fault
 check: | check-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy long tsan-core asan-core
 campaign: | check-packages campaign-packages
@@ -331,8 +331,11 @@ help:
 # The administrator's own configuration stays when there is one.
 CONFIG_FILE := $(SYSCONFDIR)/keydb/keydb.conf
 install: programs
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/keydb $(DESTDIR)$(UNITDIR)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/keydb $(DESTDIR)$(UNITDIR) \
+	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	install -m 644 $(wildcard docs/man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 utils/completion/keydb-cli.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/keydb-cli
 	[ -e $(DESTDIR)$(CONFIG_FILE) ] || install -m 644 keydb.conf $(DESTDIR)$(CONFIG_FILE)
 	sed 's,@PREFIX@,$(PREFIX),g; s,@CONFIG_FILE@,$(CONFIG_FILE),g' utils/systemd/keydb-server.service \
 	    > $(DESTDIR)$(UNITDIR)/keydb-server.service

@@ -248,6 +248,11 @@ group_merge() {
         --count "$(pick 5000 2000 200000)"
 }
 
+# The client for the command line, beside redis-cli.
+group_cli() {
+    run_suite "client for the command line" 90 cli --server "$server" --oracle "$ORACLE"
+}
+
 group_stress() {
     run_suite "stress" "$(pick 90 120 900)" stress --server "$server" --seconds "$(pick 10 20 180)" --seed "$SEED"
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/version.h"
 #include "base/words.h"
+#include "tools/cli/compare.h"
 #include "tools/cli/eval.h"
 #include "tools/cli/measure.h"
 #include "tools/cli/options.h"
@@ -136,6 +137,8 @@ static int run(struct session *session)
         return replica_run_rdb(session);
     case MODE_REPLICA:
         return replica_run_stream(session);
+    case MODE_COMPARE:
+        return compare_run(session);
     case MODE_LRU_TEST:
         return measure_cache(session);
     case MODE_INTRINSIC_LATENCY:
