@@ -153,7 +153,7 @@ static void show_usage(const struct options *options)
     struct buffer text = {0};
 
     options_usage(options, &text);
-    fwrite(text.data, 1, text.size, stdout);
+    format_write(&text, stdout);
     buffer_fini(&text);
 }
 
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 
     if (options_parse(&options, argc, argv, &error))
         code = tell(&options);
-    fwrite(error.data, 1, error.size, stderr);
+    format_write(&error, stderr);
     if (code < 0) {
         struct session session;
 

@@ -257,6 +257,7 @@ def terminals(world):
         terminal.enter("\x12inc", "(integer) 2")
         terminal.enter("select 0", prompt)
         terminal.type("subscribe c\r").expect("3) (integer) 1").type("\x03").expect(prompt + "> ")
+        terminal.type("monitor\r").expect("OK\r\n").type("\x03").expect(prompt + "> ")
         terminal.enter(":set nohints").type("get").expect("> get\r")
         terminal.enter("\x15echo 'h\u00e9llo'\x1b[D\x7f", '"h\\xc3\\xa9ll"')
         terminal.enter("x" * 200 + "\x15debug sleep 0.6", "s)")

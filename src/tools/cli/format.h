@@ -5,6 +5,7 @@
 #include "net/resp.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 enum format {
     FORMAT_TEXT, /* for people: types, numbers of elements, indented */
@@ -25,3 +26,9 @@ void format_raw(struct buffer *out, const struct resp_reply *reply, const char *
 void format_quoted(struct buffer *out, struct slice bytes); /* "..." with escapes, all of it ASCII */
 
 bool format_is_error(const struct resp_reply *reply);
+
+static inline void format_write(const struct buffer *text, FILE *file) /* an empty one is fine */
+{
+    if (text->size > 0)
+        fwrite(text->data, 1, text->size, file);
+}

@@ -103,7 +103,7 @@ int scan_run(struct session *session)
                 buffer_append_slice(&out, name_of(walk.keys[i]));
             buffer_append_char(&out, '\n');
         }
-        fwrite(out.data, 1, out.size, stdout);
+        format_write(&out, stdout);
         fflush(stdout);
         pause_for(session);
         result = walk_next(&walk);

@@ -26,9 +26,9 @@ static void see_interrupt(int number)
 
 void session_catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = see_interrupt};
+    struct sigaction action = {.sa_handler = see_interrupt, .sa_flags = (int)SA_RESETHAND};
 
-    sigaction(SIGINT, &action, NULL); /* without SA_RESTART: who waits is woken */
+    sigaction(SIGINT, &action, NULL); /* without SA_RESTART: who waits is woken; a second one ends the program */
 }
 
 bool session_interrupted(void)
@@ -46,7 +46,7 @@ void session_forget_interrupt(void)
 /* When nobody reads the output any more, the program ends as others do, also where SIGPIPE is ignored. */
 static void print(const struct buffer *text)
 {
-    fwrite(text->data, 1, text->size, stdout);
+    format_write(text, stdout);
     if (fflush(stdout) == 0 || errno != EPIPE)
         return;
     signal(SIGPIPE, SIG_DFL);
@@ -81,7 +81,6 @@ void session_init(struct session *session, const struct options *options)
         session->format = FORMAT_RAW;
     session->database = options->target.database;
     link_set_push(session->link, show_push, session);
-    link_set_interrupted(session->link, session_interrupted);
 }
 
 void session_fini(struct session *session)
@@ -269,6 +268,38 @@ static bool unsubscribes(const struct slice *words, size_t count)
            is(words, count, 0, "sunsubscribe");
 }
 
+/* Ctrl-C ends the waiting for a message. It is blocked otherwise, so that none is lost while messages are printed. */
+static void catch_while_waiting(struct session *session)
+{
+    sigset_t interrupt, before;
+
+    session_catch_interrupts();
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    link_set_interrupted(session->link, session_interrupted, &before);
+}
+
+static void catch_no_more(struct session *session)
+{
+    sigset_t interrupt;
+
+    link_set_interrupted(session->link, NULL, NULL);
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_UNBLOCK, &interrupt, NULL); /* one that is pending reaches our handler yet */
+    signal(SIGINT, SIG_DFL);
+    session_forget_interrupt();
+}
+
+/* While messages come faster than they are printed, nobody waits. */
+static bool is_interrupt_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGINT) == 1;
+}
+
 /* Prints what the server sends until it ends, an error comes, or Ctrl-C. */
 static bool listen_to_messages(struct session *session)
 {
@@ -276,14 +307,15 @@ static bool listen_to_messages(struct session *session)
 
     link_set_push(session->link, NULL, NULL);
     if (session->is_interactive)
-        session_catch_interrupts();
+        catch_while_waiting(session);
     for (;;) {
         struct resp_reply *reply = NULL;
         enum status status = link_receive(session->link, LINK_FOREVER, &reply);
         bool is_error;
 
-        if (status == STATUS_INTERRUPTED) { /* a connection of its own is the way out of subscriptions and MONITOR */
-            session_forget_interrupt();
+        if (status == STATUS_INTERRUPTED || (status == STATUS_OK && is_interrupt_pending())) {
+            /* A connection of its own is the way out of subscriptions and MONITOR. */
+            resp_reply_destroy(&reply);
             session_disconnect(session);
             good = session_connect(session);
             break;
@@ -300,7 +332,7 @@ static bool listen_to_messages(struct session *session)
             break;
     }
     if (session->is_interactive)
-        signal(SIGINT, SIG_DFL);
+        catch_no_more(session);
     link_set_push(session->link, show_push, session);
     return good;
 }

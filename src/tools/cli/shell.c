@@ -122,7 +122,7 @@ static void help(struct shell *shell, const struct slice *words, size_t count)
         status_ignore(docs_help(&shell->docs, words, count, &text), "an unknown command has no help");
         buffer_append_text(&text, "\r\n");
     }
-    fwrite(text.data, 1, text.size, stdout);
+    format_write(&text, stdout);
     buffer_fini(&text);
 }
 
@@ -200,6 +200,7 @@ static bool obey_line(struct shell *shell, const char *line, size_t size)
     bool goes_on = true;
 
     if (!words_split(slice_make(line, size), &words)) {
+        words_fini(&words);
         printf("Invalid argument(s)\n");
         fflush(stdout);
         return true;

@@ -38,6 +38,8 @@ struct link {
     link_push_fn push;
     void *push_user;
     bool (*interrupted)(void);
+    bool has_mask;
+    sigset_t mask; /* has_mask */
     bool is_tls_error;
     char error[512];
 };
@@ -97,9 +99,12 @@ void link_set_push(struct link *link, link_push_fn push, void *user)
     link->push_user = user;
 }
 
-void link_set_interrupted(struct link *link, bool (*interrupted)(void))
+void link_set_interrupted(struct link *link, bool (*interrupted)(void), const sigset_t *mask)
 {
     link->interrupted = interrupted;
+    link->has_mask = mask != NULL;
+    if (mask != NULL)
+        link->mask = *mask;
 }
 
 int link_descriptor(const struct link *link)
@@ -151,12 +156,15 @@ static must_check enum status wait_for(struct link *link, short events, uint64_t
     for (;;) {
         struct pollfd one = {.fd = link->socket, .events = events};
         uint64_t now = clock_monotonic_ms();
-        int limit = -1;
+        struct timespec limit;
         int count;
 
-        if (deadline_ms != UINT64_MAX)
-            limit = deadline_ms <= now ? 0 : (int)MIN(deadline_ms - now, (uint64_t)INT_MAX);
-        count = poll(&one, 1, limit);
+        if (deadline_ms != UINT64_MAX) {
+            uint64_t left = deadline_ms <= now ? 0 : deadline_ms - now;
+
+            limit = (struct timespec){.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000};
+        }
+        count = ppoll(&one, 1, deadline_ms != UINT64_MAX ? &limit : NULL, link->has_mask ? &link->mask : NULL);
         if (count > 0) {
             *ready = one.revents;
             return STATUS_OK;

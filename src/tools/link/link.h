@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "net/resp.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -92,7 +93,9 @@ must_check enum status link_flush_some(struct link *link);
 must_check enum status link_receive(struct link *link, int limit_ms, struct resp_reply **reply);
 typedef void (*link_push_fn)(const struct resp_reply *push, void *user);
 void link_set_push(struct link *link, link_push_fn push, void *user);
-void link_set_interrupted(struct link *link, bool (*interrupted)(void));
+/* Asked when a signal ends a wait. `mask` is the mask of signals while it waits, NULL: the thread's own. Signals that
+ * are blocked otherwise cannot come between a look and the wait. */
+void link_set_interrupted(struct link *link, bool (*interrupted)(void), const sigset_t *mask);
 
 /* Sends one command and takes its reply. */
 must_check enum status link_call(struct link *link, const struct slice *words, size_t word_count,
