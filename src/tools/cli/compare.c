@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SIDES = 2, BATCH_KEYS = 200, ROUNDS = 3, DEADLINE_SLACK_MS = 1000, SEED_DIGITS = 32 };
+enum { SIDES = 2, BATCH_KEYS = 200, READ_KEYS = 20, ROUNDS = 3, DEADLINE_SLACK_MS = 1000, SEED_DIGITS = 32 };
 
 enum difference { EQUAL, ONLY_FIRST, ONLY_SECOND, OTHER_TYPE, OTHER_VALUE, OTHER_DEADLINE };
 
@@ -238,27 +238,46 @@ static void judge(const struct compare *compare, struct look *look)
         look->difference = OTHER_DEADLINE; /* unless the values differ as well */
 }
 
-/* Reads the values of the keys that are left, one key after another. */
-static bool read_values(struct compare *compare, const struct slice *keys, size_t count, struct look *looks)
+/* Reads the values of some keys from both servers at once. */
+static bool read_some_values(struct compare *compare, const struct slice *keys, struct look *looks, const size_t *some,
+                             size_t count)
 {
-    for (size_t i = 0; i < count && !compare->failed; i++) {
-        const struct reading *reading;
-        struct resp_reply *values[SIDES] = {NULL, NULL};
+    struct resp_reply *values[SIDES][READ_KEYS] = {{NULL}};
 
-        if (!looks[i].reads)
-            continue;
-        reading = reading_of(looks[i].type[0]->text);
-        for (size_t k = 0; k < SIDES; k++)
-            send_reading(&compare->sides[k], reading, keys[i]);
-        for (size_t k = 0; k < SIDES; k++)
-            values[k] = receive(compare, &compare->sides[k]);
-        if (values[0] != NULL && values[1] != NULL &&
-            !compare_values_equal(looks[i].type[0]->text, values[0], values[1]))
-            looks[i].difference = OTHER_VALUE;
-        resp_reply_destroy(&values[0]);
-        resp_reply_destroy(&values[1]);
+    for (size_t k = 0; k < SIDES; k++)
+        for (size_t i = 0; i < count; i++)
+            send_reading(&compare->sides[k], reading_of(looks[some[i]].type[0]->text), keys[some[i]]);
+    if (link_flush(compare->sides[1].link) != STATUS_OK) /* the second reads while the first is listened to */
+        fail(compare, &compare->sides[1], link_error(compare->sides[1].link));
+    for (size_t k = 0; k < SIDES; k++)
+        for (size_t i = 0; i < count; i++)
+            values[k][i] = receive(compare, &compare->sides[k]);
+    for (size_t i = 0; i < count; i++) {
+        struct look *look = &looks[some[i]];
+
+        if (!compare->failed && !compare_values_equal(look->type[0]->text, values[0][i], values[1][i]))
+            look->difference = OTHER_VALUE;
+        resp_reply_destroy(&values[0][i]);
+        resp_reply_destroy(&values[1][i]);
     }
     return !compare->failed;
+}
+
+/* Reads the values of the keys that are left. */
+static bool read_values(struct compare *compare, const struct slice *keys, size_t count, struct look *looks)
+{
+    size_t some[READ_KEYS], some_count = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (looks[i].reads)
+            some[some_count++] = i;
+        if (some_count < READ_KEYS && i + 1 < count)
+            continue;
+        if (some_count > 0 && !read_some_values(compare, keys, looks, some, some_count))
+            return false;
+        some_count = 0;
+    }
+    return true;
 }
 
 static bool take_looks(struct compare *compare, size_t count, struct look *looks)
@@ -282,6 +301,8 @@ static bool look_at_keys(struct compare *compare, const struct slice *keys, size
     for (size_t k = 0; k < SIDES; k++)
         for (size_t i = 0; i < count; i++)
             send_look(&compare->sides[k], keys[i]);
+    if (link_flush(compare->sides[1].link) != STATUS_OK)
+        fail(compare, &compare->sides[1], link_error(compare->sides[1].link));
     good = take_looks(compare, count, looks);
     for (size_t i = 0; i < count && good; i++)
         judge(compare, &looks[i]);

@@ -3,7 +3,8 @@
  * Where both have digests of slots (DEBUG DIGEST-SLOT, DIGEST-KEY), only the keys in slots that differ are looked at,
  * and by digests. Otherwise every key is read from both: its type, its value and its deadline. What differs may have
  * been written in between, so it is looked at again, up to three times, a second apart: a key that is named differs, or
- * changes all the time. Reading one value takes its memory twice. */
+ * changes all the time. The values of 20 keys of both servers are in
+ * memory at a time. */
 #pragma once
 
 #include "tools/cli/session.h"
