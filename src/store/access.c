@@ -201,7 +201,7 @@ static uint64_t *find_slot(struct access *access, unsigned db, const struct key 
     uint64_t *slot;
 
     assert(holds(access, stripe));
-    if (UNLIKELY(access->recent.hash == key->hash) && access->found_key == key && access->found_db == db)
+    if (UNLIKELY(access->found_key == key) && access->found_hash == key->hash && access->found_db == db)
         return access->found_slot; /* access_find_at */
     if (UNLIKELY(access->recent.hash == key->hash) && recent_is(access, stripe, db, key)) {
         slot = access->recent.spot.slot;
@@ -210,6 +210,7 @@ static uint64_t *find_slot(struct access *access, unsigned db, const struct key 
         slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
     }
     access->found_slot = slot;
+    access->found_hash = key->hash;
     access->found_key = key;
     access->found_db = db;
     return slot;
@@ -312,7 +313,7 @@ void change_begin(struct change *change, struct access *access, unsigned db, con
     change->db = db;
     change->stripe = &access->store->stripes[access_stripe_of(access, key)];
     change->is_hidden = false;
-    if (access->found_key == key && access->found_db == db) {
+    if (access->found_key == key && access->found_hash == key->hash && access->found_db == db) {
         change->slot = access->found_slot;
     } else {
         change->slot = find_slot(access, db, key);
@@ -1056,6 +1057,7 @@ bool access_find_at(struct access *access, unsigned db, const struct key *key, c
         (spot->slot != NULL && UNLIKELY(lookup_is_due(access, table_slot_item(spot->slot)))))
         return false;
     access->found_slot = spot->slot;
+    access->found_hash = key->hash;
     access->found_key = key;
     access->found_db = db;
     return true;

@@ -83,6 +83,7 @@ struct access {
     /* The last lookup, so that a change after a find does not look the key up again. */
     const struct key *found_key;
     uint64_t *found_slot;
+    uint64_t found_hash; /* of the key, as another one may stand in the same memory by now */
     unsigned found_db;
     /* The key that was looked at or changed last, also by a command before; kept by access_look, and by changes that
      * are observed. */

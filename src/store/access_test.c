@@ -811,9 +811,39 @@ static void a_key_is_changed_where_it_was_looked_at(void **state)
     teardown();
 }
 
+/* Loops have their key in one place of memory. */
+static void another_key_in_the_same_memory_is_another_key(void **state)
+{
+    struct random random = test_random(__func__);
+    struct key key, keys[2];
+
+    (void)state;
+    setup(&random);
+    begin();
+    for (unsigned i = 0; i < 2; i++) {
+        struct change change;
+
+        keys[i] = key_make(i == 0 ? SLICE("one") : SLICE("other"));
+        change_begin(&change, &access_, 0, &keys[i]);
+        change_put_string(&change, keys[i].name, EXPIRE_NEVER);
+        change_end(&change, EVENT_STRING, NULL);
+    }
+    assert_non_null(access_look(&access_, 0, &keys[0]));
+    for (unsigned i = 0; i < 8; i++) {
+        const struct entry *entry;
+
+        key = keys[(i + 1) % 2];
+        entry = access_probe(&access_, 0, &key);
+        assert_non_null(entry);
+        assert_true(slice_equal(entry_key(entry), key.name));
+    }
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_key_in_the_same_memory_is_another_key),
         cmocka_unit_test(a_key_is_where_it_was_found),
         cmocka_unit_test(a_key_is_changed_where_it_was_looked_at),
         cmocka_unit_test(random_changes_match_the_model),
