@@ -293,7 +293,7 @@ static bool model_suits(const struct merge_model *model, const struct merge_valu
 static bool model_suits_joined(const struct merge_model *model, const struct merge_value *value,
                                const struct merge_op *op, uint32_t others)
 {
-    static_assert(WINDOW_JOINED_MOST <= OPERATION_ADDS_MOST, "joined additions count as one");
+    static_assert(WINDOW_JOINED_MOST < OPERATION_ADDS_MOST + 1, "joined additions count as one");
     (void)value;
     (void)others; /* has_room has enough for all */
     return is_fit(target_of(model), op, 0, 0);
