@@ -242,8 +242,9 @@ group_merge() {
     run_program "merge, directed histories" 60 "$OUT/test/merge_sim" --directed
     run_program "merge, both forms of records" "$(pick 60 60 600)" "$OUT/test/merge_sim" --forms \
         --seed "${SEED}000000" --count "$(pick 20000 10000 1000000)"
-    run_program "merge, each rule broken" "$(pick 120 120 1200)" "$OUT/test/merge_sim" --breaks \
-        --most "$(pick 2000 2000 20000)"
+    # What it finds does not depend on how it is built, and sanitizers take minutes for it.
+    [ "$level" = core ] || run_program "merge, each rule broken" "$(pick 120 0 1200)" "$OUT/test/merge_sim" --breaks \
+        --most "$(pick 2000 0 20000)"
     run_program "merge, random histories" "$(pick 120 120 2400)" "$OUT/test/merge_sim" --seed "${SEED}000000" \
         --count "$(pick 5000 2000 200000)"
 }
