@@ -253,13 +253,21 @@ static void json_string(struct buffer *out, struct slice bytes, bool quoted)
         json_plain(out, bytes);
 }
 
-static void json_reply(struct buffer *out, const struct resp_reply *reply, bool quoted);
+/* Of keys that are maps or arrays, the text of which is a string. Each of them doubles the backslashes of those in it,
+ * so the text of a few bytes from a server would fill any memory: deeper ones are "...". */
+enum { JSON_KEYS_DEEP_MOST = 3 };
 
-static void json_key(struct buffer *out, const struct resp_reply *key, bool quoted)
+static void json_reply(struct buffer *out, const struct resp_reply *reply, bool quoted, unsigned keys);
+
+static void json_key(struct buffer *out, const struct resp_reply *key, bool quoted, unsigned keys)
 {
     struct buffer text = {0};
 
-    json_reply(&text, key, quoted);
+    if (keys == JSON_KEYS_DEEP_MOST && key->element_count != 0) {
+        buffer_append_text(out, "\"...\"");
+        return;
+    }
+    json_reply(&text, key, quoted, keys + 1);
     if (text.size > 0 && text.data[0] == '"')
         buffer_append_slice(out, buffer_slice(&text));
     else
@@ -267,7 +275,7 @@ static void json_key(struct buffer *out, const struct resp_reply *key, bool quot
     buffer_fini(&text);
 }
 
-static void json_aggregate(struct buffer *out, const struct resp_reply *reply, bool quoted)
+static void json_aggregate(struct buffer *out, const struct resp_reply *reply, bool quoted, unsigned keys)
 {
     buffer_append_char(out, is_map(reply) ? '{' : '[');
     for (size_t i = 0; i < reply->element_count; i++) {
@@ -276,14 +284,14 @@ static void json_aggregate(struct buffer *out, const struct resp_reply *reply, b
         if (i > 0)
             buffer_append_char(out, is_value ? ':' : ',');
         if (is_map(reply) && !is_value)
-            json_key(out, reply->elements[i], quoted);
+            json_key(out, reply->elements[i], quoted, keys);
         else
-            json_reply(out, reply->elements[i], quoted);
+            json_reply(out, reply->elements[i], quoted, keys);
     }
     buffer_append_char(out, is_map(reply) ? '}' : ']');
 }
 
-static void json_reply(struct buffer *out, const struct resp_reply *reply, bool quoted)
+static void json_reply(struct buffer *out, const struct resp_reply *reply, bool quoted, unsigned keys)
 {
     switch (reply->type) {
     case RESP_TYPE_ERROR:
@@ -310,7 +318,7 @@ static void json_reply(struct buffer *out, const struct resp_reply *reply, bool 
         buffer_append_text(out, reply->integer ? "true" : "false");
         return;
     default:
-        json_aggregate(out, reply, quoted);
+        json_aggregate(out, reply, quoted, keys);
         return;
     }
 }
@@ -333,7 +341,7 @@ void format_reply(struct buffer *out, const struct resp_reply *reply, enum forma
         break;
     case FORMAT_JSON:
     case FORMAT_QUOTED_JSON:
-        json_reply(out, reply, format == FORMAT_QUOTED_JSON);
+        json_reply(out, reply, format == FORMAT_QUOTED_JSON, 0);
         break;
     }
     buffer_append_char(out, '\n');

@@ -90,6 +90,8 @@ static void json_is_json(void **state)
     EXPECT("%3\r\n:1\r\n#t\r\n$1\r\na\r\n_\r\n%1\r\n+x\r\n:1\r\n,0.5\r\n", FORMAT_JSON,
            "{\"1\":true,\"a\":null,\"{\\\"x\\\":1}\":0.5}\n");
     EXPECT("*2\r\n~1\r\n:1\r\n*0\r\n", FORMAT_JSON, "[[1],[]]\n");
+    EXPECT("%1\r\n*1\r\n%1\r\n*1\r\n%1\r\n*1\r\n%1\r\n*1\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n", FORMAT_JSON,
+           "{\"[{\\\"[{\\\\\\\"[{\\\\\\\\\\\\\\\"...\\\\\\\\\\\\\\\":2}]\\\\\\\":3}]\\\":4}]\":5}\n");
     EXPECT("$3\r\n\"\0\n\r\n", FORMAT_QUOTED_JSON, "\"\\\\\\\"\\\\x00\\\\n\"\n");
 }
 
