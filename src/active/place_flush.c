@@ -1,9 +1,9 @@
 #include "active/place_priv.h"
 
 #include "base/gate.h"
-#include "base/log.h"
 #include "base/number.h"
 #include "server/command/operation.h"
+#include "server/core/deferred_log.h"
 #include "server/core/server.h"
 
 struct flush {
@@ -196,7 +196,8 @@ static bool is_late(const struct horizon *horizon, struct merge_place at, int64_
 static void note_late(struct flush *flush, unsigned db)
 {
     flush->place->counts.late_flushes++;
-    log_warning("A flush of database %u came too late for its place: all members write anew what rests on it", db);
+    deferred_log(flush->place->worker, LOG_LEVEL_WARNING,
+                 "A flush of database %u came too late for its place: all members write anew what rests on it", db);
     mark_what_rests_on(flush, db);
     horizon_note_late_flush(&place_access(flush->place)->store->horizon, db);
 }

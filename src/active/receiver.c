@@ -17,6 +17,7 @@
 #include "net/conn.h"
 #include "replication/sync_file.h"
 #include "server/command/key_list.h"
+#include "server/core/deferred_log.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
 #include "server/durable/loading.h"
@@ -366,9 +367,10 @@ static void note_broken_promise(struct receiver *receiver, const struct frame_en
         return;
     receiver->broken_promise = entry->origin;
     uuid_format(&entry->uuid, uuid);
-    log_warning("Link to the peer %s: an operation of the start %s is dropped: a beat has promised that nothing with "
-                "such a stamp follows. A node of the group is wrong",
-                receiver->options.peer, uuid);
+    deferred_log(receiver->worker, LOG_LEVEL_WARNING,
+                 "Link to the peer %s: an operation of the start %s is dropped: a beat has promised that nothing with "
+                 "such a stamp follows. A node of the group is wrong",
+                 receiver->options.peer, uuid);
 }
 
 /* NULL: there are none, as of an entry that needs the gate. */
