@@ -116,7 +116,8 @@ struct frame_entry {
     int64_t wall;  /* never falls at an origin */
     bool flush;
     bool is_raw; /* not in frames: its commands are those of a KeyDB server (place_describe_raw) */
-    /* Surely, as of most: one operation, on one key of a database that is here, and neither an eviction nor a flush. */
+    /* Surely, as of most: one operation, on one key, and neither an eviction nor a flush. Its database need not be
+     * here. */
     bool is_of_one_key;
     const struct frame_op *ops;
     uint32_t op_count;

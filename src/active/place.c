@@ -367,7 +367,7 @@ static ALWAYS_INLINE void place_operations(struct place *place, const struct fra
     struct effects *effects = &place->worker->run.effects;
     uint64_t seen = JOURNAL_NOWHERE;
 
-    if (LIKELY(entry->is_of_one_key)) {
+    if (LIKELY(entry->is_of_one_key && entry->ops->db < place->worker->server->store->database_count)) {
         place_key(place, entry, 0, keys);
     } else {
         for (uint32_t i = 0; i < entry->op_count; i++) {

@@ -16,8 +16,8 @@ for folder in (os.path.join(TOP, "tests", "replication"), os.path.join(TOP, "tes
 
 from group import wait_until        # noqa: E402
 from harness import Connection, Server, encode, exchange_all      # noqa: E402
-from sender import COUNTER_BITS, ENTRIES, HELLO, LARGES, MAKES, STATE, STOPPED, WANT       # noqa: E402
-from sender import Sender, frame, ids, now_stamp, vector       # noqa: E402
+from sender import COUNTER_BITS, ENTRIES, HELLO, LARGES, MAKES, OVERWRITES, STATE, STOPPED, WANT       # noqa: E402
+from sender import Sender, frame, ids, now_stamp, varint, vector       # noqa: E402
 
 
 class Node:
@@ -98,6 +98,24 @@ def repeated(options):
         sender.send("SET", "end", "1")
         node.has("end", "1")
         assert node.ask("GET", "n") == b"1"
+
+
+def a_database_that_is_not_here(options):
+    """Operations of it are counted and passed by, also those that name it by being behind another one."""
+    with Node(options) as node:
+        sender = node.sender
+        sender.begin()
+        for db in (99, (1 << 31) - 2):
+            body, _ = sender.entry("SET", "k", "1", db=db)
+            for word in (b"k", b"other"):
+                body += bytes([0]) + varint(1) + bytes([OVERWRITES | 1 << 3]) + varint(3)
+                body += b"".join(varint(len(each)) + each for each in (b"SET", word, b"2"))
+                sender.last += 1
+            sender.say(frame(ENTRIES, body))
+            sender.send("SET", "end", str(db))
+            node.has("end", str(db))
+        assert node.ask("DBSIZE") == 1
+        assert "active_operations_unknown:6" in node.ask("INFO", "replication").decode()
 
 
 def a_gap(options):
@@ -325,8 +343,9 @@ def before_many(options):
         assert [value for _, value in node.ask("LRANGE", "list", "0", "501")] == [b"first"] + [b"y"] * 500 + [b"x"]
 
 
-TESTS = [before_many, entries_and_beats, many_keys, repeated, a_gap, lies, beats_of_changes, members_that_are_wrong,
-         no_hello, other_versions, other_servers, asks_nobody_else, held, beside_clients]
+TESTS = [before_many, entries_and_beats, many_keys, repeated, a_database_that_is_not_here, a_gap, lies,
+         beats_of_changes, members_that_are_wrong, no_hello, other_versions, other_servers, asks_nobody_else, held,
+         beside_clients]
 
 
 def main():
