@@ -40,6 +40,9 @@ asan | tsan) patience=4 ;;
 *) patience=1 ;;
 esac
 
+# Integration suites that run side by side: they wait most of the time.
+jobs=4
+
 count() {   # count PASSED FAILED
     total_passed=$((total_passed + $1))
     total_failed=$((total_failed + $2))
@@ -162,7 +165,7 @@ long_suites() {
 # What takes long is left to make check.
 group_long() {
     # shellcheck disable=SC2046
-    run_suite "integration, long suites" 500 integration --server "$server" --oracle "$ORACLE" \
+    run_suite "integration, long suites" 500 integration --jobs $jobs --server "$server" --oracle "$ORACLE" \
         --single $(long_suites)
 }
 
@@ -170,18 +173,19 @@ group_integration() {
     # shellcheck disable=SC2046
     case $level in
     core)
-        run_suite "integration core" 300 integration --server "$server" --oracle "$ORACLE" --single $(core_suites)
+        run_suite "integration core" 300 integration --jobs $jobs --server "$server" --oracle "$ORACLE" \
+            --single $(core_suites)
         ;;
     short)
-        run_suite "integration" 450 integration --server "$server" --oracle "$ORACLE" \
+        run_suite "integration" 450 integration --jobs $jobs --server "$server" --oracle "$ORACLE" \
             --tags "$(long_suites | tr -s '\n ' ',' | sed 's/^,//; s/,$//; s/[a-z_][a-z_]*/-&/g')"
-        run_suite "integration core, TLS" 120 integration --server "$server" --oracle "$ORACLE" --tls \
+        run_suite "integration core, TLS" 120 integration --jobs $jobs --server "$server" --oracle "$ORACLE" --tls \
             --single $(core_suites)
         ;;
     whole)
-        run_suite "integration" 900 integration --server "$server" --oracle "$ORACLE"
-        run_suite "integration, 1 thread" 900 integration --server "$server" --oracle "$ORACLE" --threads 1
-        run_suite "integration, TLS" 900 integration --server "$server" --oracle "$ORACLE" --tls
+        run_suite "integration" 900 integration --jobs $jobs --server "$server" --oracle "$ORACLE"
+        run_suite "integration, 1 thread" 900 integration --jobs $jobs --server "$server" --oracle "$ORACLE" --threads 1
+        run_suite "integration, TLS" 900 integration --jobs $jobs --server "$server" --oracle "$ORACLE" --tls
         ;;
     esac
 }

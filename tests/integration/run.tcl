@@ -1,7 +1,8 @@
 # Integration tests: what a client can see, through a socket. See README.md.
 #
 # tclsh run.tcl --server PATH [--oracle PATH] [--single SUITE ...] [--match TEXT] [--tags a,-b] [--tls] [--threads N]
-#               [--list] [--verbose] [--keep]
+#               [--jobs N] [--ports FIRST-LAST] [--list] [--verbose] [--keep]
+# Most tests wait for something: with --jobs several suites run side by side, each in a process of its own.
 # Exit code 0 when nothing failed, 1 when something did, 2 for a wrong call.
 
 package require Tcl 8.6
@@ -12,11 +13,13 @@ set root_dir [file dirname [file dirname $here_dir]]
 set dir_serial 0
 set test_processes {}
 
-array set settings {server {} oracle {} single {} match {} tags {} tls 0 threads 4 list 0 verbose 0 keep 0}
+array set settings {server {} oracle {} single {} match {} tags {} tls 0 threads 4 jobs 1
+    ports 15000-31000 list 0 verbose 0 keep 0}
 
 proc usage text {
     puts stderr "$text\nusage: run.tcl --server PATH \[--oracle PATH\] \[--single SUITE ...\] \[--match TEXT\]\
-        \[--tags a,-b\] \[--tls\] \[--threads N\] \[--list\] \[--verbose\] \[--keep\]"
+        \[--tags a,-b\] \[--tls\] \[--threads N\] \[--jobs N\] \[--ports FIRST-LAST\] \[--list\] \[--verbose\]\
+        \[--keep\]"
     exit 2
 }
 
@@ -29,7 +32,10 @@ proc read_arguments words {
             --tls - --list - --verbose - --keep {
                 set settings($name) 1
             }
-            --server - --oracle - --match - --threads - --tags {
+            --only {
+                set words [lassign $words settings(single)]
+            }
+            --server - --oracle - --match - --threads - --tags - --jobs - --ports {
                 if {$words eq {}} {
                     usage "$word needs a value"
                 }
@@ -46,6 +52,10 @@ proc read_arguments words {
             }
         }
     }
+    if {[scan $settings(ports) %d-%d first last] != 2 || $last - $first < 1000} {
+        usage "--ports needs at least a thousand"
+    }
+    set settings(ports) [list $first $last]
     set settings(tags) [split $settings(tags) ,]
     if {$settings(server) eq {} && !$settings(list)} {
         usage "--server is missing"
@@ -113,6 +123,101 @@ proc run_suite path {
     }
 }
 
+# ------------------------------------------------------------------------------------------- suites side by side --
+
+namespace eval jobs {
+    variable waiting {}     ;# paths of suites
+    variable running 0
+    variable output         ;# channel -> what it said
+    variable passed 0 failed 0 skipped 0
+    variable failures {}
+}
+
+# Slot n of all has ports of its own: a port that was seen free must still be so when a server opens it.
+proc jobs::start slot {
+    variable waiting
+    variable running
+    variable output
+    if {$waiting eq {}} {
+        return
+    }
+    set waiting [lassign $waiting path]
+    lassign $::settings(ports) first last
+    set share [expr {($last - $first) / $::settings(jobs)}]
+    set ports [expr {$first + $slot * $share}]-[expr {$first + ($slot + 1) * $share - 1}]
+    set suite [file rootname [file tail $path]]
+    set channel [open [list | [info nameofexecutable] $::here_dir/run.tcl {*}$::argv --jobs 1 --ports $ports \
+        --only $suite 2>@1] r]
+    set output($channel) {}
+    incr running
+    chan configure $channel -blocking 0
+    chan event $channel readable [list jobs::on_output $channel $slot $suite]
+}
+
+proc jobs::on_output {channel slot suite} {
+    variable running
+    variable output
+    append output($channel) [read $channel]
+    if {![eof $channel]} {
+        return
+    }
+    chan configure $channel -blocking 1
+    catch {close $channel}
+    take $suite $output($channel)
+    unset output($channel)
+    incr running -1
+    start $slot
+}
+
+proc jobs::take {suite text} {
+    variable passed
+    variable failed
+    variable skipped
+    variable failures
+    set counted 0
+    foreach line [split [string trimright $text \n] \n] {
+        if {[regexp {^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$} $line - good bad left]} {
+            set counted 1
+            incr passed $good
+            incr failed $bad
+            incr skipped [expr {$left eq {} ? 0 : $left}]
+        } elseif {[string match "failed: *" $line]} {
+            lappend failures [string range $line 8 end]
+        } elseif {![string match "server: *" $line]} {
+            puts $line
+        }
+    }
+    if {!$counted} {
+        puts "FAILED  $suite: it ended without a count"
+        incr failed
+        lappend failures "$suite: it ended without a count"
+    }
+}
+
+# The largest file first: the longest suite must not begin last.
+proc jobs::run_all paths {
+    variable waiting [lmap entry [lsort -integer -decreasing -index 0 [lmap path $paths {
+        list [file size $path] $path
+    }]] {lindex $entry 1}]
+    variable running
+    for {set slot 0} {$slot < $::settings(jobs)} {incr slot} {
+        start $slot
+    }
+    while {$running > 0} {
+        vwait jobs::running
+    }
+}
+
+# ------------------------------------------------------------------------------------------------------------------
+
+proc say_result {passed failed skipped failures} {
+    foreach name $failures {
+        puts "failed: $name"
+    }
+    puts "$passed passed, $failed failed[expr {$skipped ? ", $skipped skipped" : {}}]"
+    exit [expr {$failed > 0}]
+}
+
 read_arguments $argv
 foreach part {check server resp certs group fake_master everything} {
     source $lib_dir/$part.tcl
@@ -133,6 +238,11 @@ file mkdir $run_dir
 if {!$settings(list)} {
     puts "server: $version"
 }
+if {$settings(jobs) > 1 && !$settings(list)} {
+    jobs::run_all [suite_paths]
+    file delete -force $run_dir
+    say_result $jobs::passed $jobs::failed $jobs::skipped $jobs::failures
+}
 foreach path [suite_paths] {
     run_suite $path
 }
@@ -147,8 +257,4 @@ if {$settings(keep)} {
 if {$settings(list)} {
     exit 0
 }
-foreach name $check::failures {
-    puts "failed: $name"
-}
-puts "$check::passed passed, $check::failed failed[expr {$check::skipped ? ", $check::skipped skipped" : {}}]"
-exit [expr {$check::failed > 0}]
+say_result $check::passed $check::failed $check::skipped $check::failures

@@ -137,13 +137,14 @@ proc spit {path text} {
 
 # Below the range the kernel takes for outgoing connections; bound once to see that it is free.
 proc free_port {} {
+    lassign $::settings(ports) first last
     if {$server::next_port == 0} {
-        set server::next_port [expr {15000 + ([pid] * 97) % 15000}]
+        set server::next_port [expr {$first + ([pid] * 97) % ($last - $first)}]
     }
     while 1 {
         set port $server::next_port
-        if {[incr server::next_port] > 31000} {
-            set server::next_port 15000
+        if {[incr server::next_port] > $last} {
+            set server::next_port $first
         }
         if {![catch {socket -server {} -myaddr 127.0.0.1 $port} probe]} {
             close $probe

@@ -149,8 +149,8 @@ with_server {} {
                 r -read
             }
         }
+        set before [info_field active_defrag_hits stats] ;# it may begin as soon as there are holes
         thin_out 100000 6
-        set before [info_field active_defrag_hits stats]
         wait_for {[info_field active_defrag_hits stats] > $before + 5000} 30000
         wait_for {[info_field active_defrag_running memory] == 0} 30000
         r config set activedefrag no
