@@ -11,11 +11,18 @@ enum { ID_BYTES = 8, WORD_BYTES_LEAST = ID_BYTES + 1 };
 
 /* -------------------------------------------------------------------------------------------------------- copies -- */
 
+/* References are counted under the membership's lock, which nobody has here: the count is not read. */
 static struct merge_word *word_copy(const struct merge_word *word)
 {
-    struct merge_word *copy = mem_copy(word, sizeof(*word));
+    struct merge_word *copy = mem_alloc(sizeof(*copy));
 
-    copy->references = 1;
+    *copy = (struct merge_word){.references = 1,
+                                .incarnation = word->incarnation,
+                                .sequence = word->sequence,
+                                .name = word->name,
+                                .origin = word->origin,
+                                .wall = word->wall,
+                                .frontier = word->frontier};
     merge_vector_copy(&copy->vector, &word->vector);
     merge_vector_copy(&copy->saved, &word->saved);
     merge_vector_copy(&copy->closed, &word->closed);

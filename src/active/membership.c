@@ -321,11 +321,23 @@ static void copy_hello_locked(const struct membership *membership, struct notice
     merge_vector_copy(&hello->former, &state->identity.former);
 }
 
+/* The vector learns of our own operations with each beat. Whoever offers us its state has to know of those since, too:
+ * a state without them is refused if the history has lost them meanwhile. */
+static void raise_own(struct merge_hello *said, uint64_t last)
+{
+    if (last == 0)
+        return;
+    merge_vector_raise(&said->vector, said->origin, last);
+    merge_vector_raise(&said->deeds, said->origin, last);
+    said->clock = MAX(said->clock, last);
+}
+
 void membership_hello(struct membership *membership, struct notice_hello *hello)
 {
     *hello = (struct notice_hello){.version_least = FRAME_VERSION_LEAST, .version_most = FRAME_VERSION_MOST};
     spinlock_acquire(&membership->lock);
     copy_hello_locked(membership, hello);
+    raise_own(&hello->hello, journal_last_stamp(membership->journal));
     spinlock_release(&membership->lock);
     hello->name = uuid_of_id(hello->hello.name);
     hello->origin = uuid_of_id(hello->hello.origin);

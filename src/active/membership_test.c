@@ -273,6 +273,25 @@ static void begin_above(struct world *world, struct merge_identity identity)
     merge_state_raise_clock(&world->membership.state, stamp_at(NOW_MS + IDENTITY_AHEAD_MS));
 }
 
+/* No beat has told the vector of them. */
+static void a_hello_has_the_operations_of_now(void **state)
+{
+    struct notice_hello hello;
+    struct world world;
+
+    (void)state;
+    start(&world, 1);
+    membership_make_beat(&world.membership, NOW_MS, NOW_MS);
+    write_one(&world, NOW_MS + 50);
+    write_one(&world, NOW_MS + 60);
+    membership_hello(&world.membership, &hello);
+    assert_int_equal(merge_vector_get(&hello.hello.deeds, origin_of(&world)), world.last);
+    assert_int_equal(merge_vector_get(&hello.hello.vector, origin_of(&world)), world.last);
+    assert_true(hello.hello.clock >= world.last);
+    notice_hello_fini(&hello);
+    finish(&world);
+}
+
 static void it_says_who_is_refused(void **state)
 {
     struct world a, b, copy;
@@ -661,6 +680,7 @@ int main(void)
         cmocka_unit_test(two_nodes_meet_and_their_frontiers_follow),
         cmocka_unit_test(entries_are_judged),
         cmocka_unit_test(a_beat_stands_at_a_position_of_the_journal),
+        cmocka_unit_test(a_hello_has_the_operations_of_now),
         cmocka_unit_test(it_says_who_is_refused),
         cmocka_unit_test(a_copy_is_one_for_good),
         cmocka_unit_test(a_quick_start_is_no_copy),

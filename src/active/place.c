@@ -221,8 +221,8 @@ static struct window_key *find_for_end(const struct target *target, uint64_t ver
     if (target->evicts)
         return window_find(access, target->db, &target->key);
     if (target->overwrites) /* it may leave nothing */
-        return window_find_for_overwriting(access, target->db, &target->key, version, false);
-    return window_find_for_step(access, target->db, &target->key, version);
+        return window_find_for_overwriting(access, target->db, &target->key, version);
+    return window_find_for_step(access, target->db, &target->key);
 }
 
 static bool is_younger(const struct target *target, const struct window_key *known, const struct merge_record *base,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    FULL_STEPS = 4000, /* about 5 ms of going back and forth */
+    FULL_STEPS = 2000, /* some 4 ms of going back and forth */
     WORTH_STEPS = 4    /* that one operation may go back, if the others of its batch do as well */
 };
 

@@ -177,11 +177,12 @@ static bool holds_entries(struct sender *link, bool has_grown)
     return turn < link->held_turn + 2;
 }
 
-/* With multi-master-no-forward a node gives what ran on it, now or before a restart. */
+/* With multi-master-no-forward a node gives what ran on it, now or before a restart. What only some have of an origin
+ * that has ended nobody else can give: its node may have lost its disk, or the end of its file. */
 static bool may_send(const struct sender *link, uint64_t origin)
 {
     return origin == link->own_origin || !OPTION_IS(option_multi_master_no_forward) ||
-           merge_vector_has(&link->former, origin);
+           merge_vector_has(&link->former, origin) || node_is_closed(origin);
 }
 
 static void write_set(struct sender *link, enum frame_kind kind, const struct merge_vector *set)
@@ -769,7 +770,7 @@ static void on_drained(struct client *client)
 /* Something to read for the other side, which waits. */
 static void say_alive(struct sender *link)
 {
-    if (link->has_said_makes && snapshot_state(link->gift) == SNAPSHOT_MAKES)
+    if (link->has_said_makes && link->gift != NULL && snapshot_state(link->gift) == SNAPSHOT_MAKES)
         say_makes(link);
     else
         write_set(link, FRAME_STOPPED, &(struct merge_vector){0});

@@ -18,6 +18,7 @@ enum {
     SECOND_US = 1000 * 1000,
     SETTLE_AT_ONCE = 256, /* records, with the stripe held */
     GIVE_UP_STEPS = 16,   /* in how many steps of time the oldest are looked for */
+    JOIN_AGAIN = 3,       /* times, before anything is given up */
     JOIN_AGE_MS = 2000    /* of additions that are joined as long as there is room */
 };
 
@@ -96,26 +97,43 @@ static uint64_t list_bytes(const struct store *store)
     return totals.bytes - MIN(totals.bytes, totals.tombstone_bytes);
 }
 
+static void put_noted(struct worker *worker, uint32_t stripe, void *context)
+{
+    (void)context;
+    window_put_noted(&worker->run.access, stripe);
+}
+
 static void join(struct worker *worker, uint32_t stripe, void *context)
 {
     window_join(&worker->run.access, stripe, *(const uint64_t *)context);
 }
 
 /* The fuller it is the more is joined, and at once. */
-static void join_lists(struct worker *worker, uint64_t newest)
+static void join_some(struct worker *worker, uint64_t newest)
 {
     const uint64_t limit = OPTION_GET_U64(option_active_window_size), bytes = list_bytes(worker->server->store);
-    const uint64_t now_us = clock_monotonic_us();
+    uint64_t end_us = clock_monotonic_us() + WINDOW_CYCLE_SLICE_US;
     uint64_t until = newest - MIN(newest, (uint64_t)JOIN_AGE_MS << MERGE_COUNTER_BITS);
 
     if (LIKELY(bytes <= limit / 2))
         return;
-    if (bytes > limit / 4 * 3)
+    if (bytes > limit / 4 * 3) {
         until = newest;
-    each_stripe(worker, window_has_grown, join, &until,
-                bytes > limit           ? UINT64_MAX
-                : bytes > limit / 4 * 3 ? now_us + 4 * WINDOW_CYCLE_SLICE_US
-                                        : now_us + WINDOW_CYCLE_SLICE_US);
+        end_us = bytes > limit ? UINT64_MAX : end_us + 3 * (uint64_t)WINDOW_CYCLE_SLICE_US;
+    }
+    each_stripe(worker, window_has_grown, join, &until, end_us);
+    if (window_is_wasteful(worker->server->store))
+        each_stripe(worker, window_has_noted, put_noted, NULL, end_us);
+}
+
+static void join_lists(struct worker *worker, uint64_t newest)
+{
+    const uint64_t limit = OPTION_GET_U64(option_active_window_size);
+
+    join_some(worker, newest);
+    /* Noted steps of which half are records take more room than before, and others come meanwhile. */
+    for (unsigned i = 0; i < JOIN_AGAIN && list_bytes(worker->server->store) > limit; i++)
+        join_some(worker, newest);
 }
 
 static bool is_over(const struct store *store, bool tombstones)
@@ -137,6 +155,8 @@ static uint64_t bound(struct worker *worker, bool tombstones, uint64_t newest)
 
     if (!is_over(store, tombstones))
         return 0;
+    if (!tombstones && window_oldest_noted(store) != 0)
+        oldest = window_oldest_noted(store);
     for (uint32_t i = 0; i <= store->stripe_mask; i++) {
         if (window_oldest(store, i) != 0)
             oldest = MIN(oldest, window_oldest(store, i));
@@ -144,6 +164,8 @@ static uint64_t bound(struct worker *worker, bool tombstones, uint64_t newest)
     newest = MAX(newest, oldest);
     for (uint64_t step = 1; step <= GIVE_UP_STEPS && is_over(store, tombstones); step++) {
         giving.stamp = oldest + (newest - oldest) / GIVE_UP_STEPS * step;
+        if (!tombstones)
+            giving.count += window_give_up_noted(&worker->run.access, giving.stamp);
         each_stripe(worker, has_any, give_up, &giving, UINT64_MAX);
     }
     return giving.count;
@@ -319,6 +341,7 @@ static void work(struct worker *worker)
     struct window_totals totals;
 
     access_begin(&worker->run.access, worker_now_ms(worker), false);
+    window_settle_noted(&worker->run.access);
     each_stripe(worker, window_has_settled, settle, NULL, now_us + WINDOW_CYCLE_SLICE_US);
     keep_bounds(worker, journal_clock(&worker->server->journal));
     window_totals(store, &totals);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* memcpy; `size` may be 0. Up to 32 bytes are two moves that overlap. */
+/* memcpy; `size` may be 0. Up to 64 bytes are two moves that overlap, or four. */
 static ALWAYS_INLINE void copy_word(char *to, const char *from, size_t size)
 {
     if (size >= 16) {
@@ -17,6 +17,15 @@ static ALWAYS_INLINE void copy_word(char *to, const char *from, size_t size)
             memcpy(tail, from + size - 16, 16);
             memcpy(to, head, 16);
             memcpy(to + size - 16, tail, 16);
+            return;
+        }
+        if (size <= 64) {
+            char head[32], tail[32];
+
+            memcpy(head, from, 32);
+            memcpy(tail, from + size - 32, 32);
+            memcpy(to, head, 32);
+            memcpy(to + size - 32, tail, 32);
             return;
         }
         memcpy(to, from, size);

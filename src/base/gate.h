@@ -138,6 +138,13 @@ static inline void gate_leave(struct gate_member *member)
         gate_leave_slow(member);
 }
 
+/* From inside: somebody waits until all have left. Whoever may stop leaves then. */
+static inline bool gate_is_wanted(const struct gate_member *member)
+{
+    gate_assert_inside(member);
+    return atomic_load_explicit(&member->gate->state, memory_order_relaxed) == GATE_CLOSED;
+}
+
 /* Asks for the gate; later calls ask again. True: the caller is alone until gate_open. Not from inside. It waits at
  * most `spin_count` pauses for the others to leave, then returns false. */
 must_check bool gate_try_own(struct gate_member *member, unsigned spin_count);

@@ -256,18 +256,41 @@ void hash_expect(struct value *hash, const struct hash_limits *limits, const str
     value_log_moved(log, hash->data);
 }
 
-static bool put_in_listpack(struct value *hash, const struct hash_limits *limits, struct slice field,
-                            struct slice value)
+enum step_kind {
+    STEP_NEW, /* first: a field that was not there */
+    STEP_OLD  /* first: a field; second: its value */
+};
+
+/* log NULL: the hash is not watched. */
+static ALWAYS_INLINE void note_new(struct value_log *log, struct slice field)
 {
+    if (log != NULL)
+        value_log_note(log, &(struct value_step){.first = field, .kind = STEP_NEW});
+}
+
+static ALWAYS_INLINE void note_old(struct value_log *log, struct slice field, struct slice value)
+{
+    if (log != NULL)
+        value_log_note(log, &(struct value_step){.first = field, .second = value, .kind = STEP_OLD});
+}
+
+static ALWAYS_INLINE bool put_in_listpack(struct value_log *log, struct value *hash, const struct hash_limits *limits,
+                                          struct slice field, struct slice value)
+{
+    char scratch[NUMBER_I64_SPACE];
     struct listpack *list = hash->data;
     listpack_at at = listpack_find(list, listpack_first(list), field, 1);
     bool is_new = at == LISTPACK_NONE;
 
     if (is_new) {
+        note_new(log, field);
         listpack_append(&list, field);
         listpack_append(&list, value);
     } else {
-        listpack_replace(&list, listpack_next(list, at), value);
+        at = listpack_next(list, at);
+        if (log != NULL)
+            note_old(log, field, listpack_text(list, at, scratch));
+        listpack_replace(&list, at, value);
     }
     hash->data = list;
     if (is_new && hash_count(*hash) > limits->listpack_entries)
@@ -275,17 +298,20 @@ static bool put_in_listpack(struct value *hash, const struct hash_limits *limits
     return is_new;
 }
 
-static bool put_in_table(struct hash_table *table, struct slice field, struct slice value)
+static ALWAYS_INLINE bool put_in_table(struct value_log *log, struct hash_table *table, struct slice field,
+                                       struct slice value)
 {
     uint64_t hash = hash_bytes(field.data, field.size);
     uint64_t *slot = find_slot(table, field, hash);
     struct pair *pair;
 
     if (slot == NULL) {
+        note_new(log, field);
         table_insert(&table->pairs, hash, pair_create(field, value), pair_hash);
         return true;
     }
     pair = table_slot_item(slot);
+    note_old(log, field, pair_value(pair));
     if (mem_good_size(pair_bytes(pair)) == mem_good_size(sizeof(*pair) + field.size + value.size)) {
         pair->value_size = (uint32_t)value.size; /* the block fits without reallocation */
         if (value.size != 0)
@@ -297,14 +323,14 @@ static bool put_in_table(struct hash_table *table, struct slice field, struct sl
     return false;
 }
 
-static ALWAYS_INLINE bool put(struct value *hash, const struct hash_limits *limits, struct slice field,
-                              struct slice value)
+static ALWAYS_INLINE bool put(struct value_log *log, struct value *hash, const struct hash_limits *limits,
+                              struct slice field, struct slice value)
 {
     const struct slice texts[] = {field, value};
 
     expect(hash, limits, texts, countof(texts));
-    return hash->encoding == ENCODING_LISTPACK ? put_in_listpack(hash, limits, field, value)
-                                               : put_in_table(hash->data, field, value);
+    return hash->encoding == ENCODING_LISTPACK ? put_in_listpack(log, hash, limits, field, value)
+                                               : put_in_table(log, hash->data, field, value);
 }
 
 static ALWAYS_INLINE bool remove_field(struct value *hash, struct slice field)
@@ -328,37 +354,24 @@ static ALWAYS_INLINE bool remove_field(struct value *hash, struct slice field)
     return true;
 }
 
-enum step_kind {
-    STEP_NEW, /* first: a field that was not there */
-    STEP_OLD  /* first: a field; second: its value */
-};
-
-static void note(struct value_log *log, struct value hash, struct slice field)
-{
-    struct value_step step = {.first = field, .kind = STEP_NEW};
-    char scratch[NUMBER_I64_SPACE];
-
-    if (hash_get(hash, field, scratch, &step.second))
-        step.kind = STEP_OLD;
-    value_log_note(log, &step);
-}
 
 static NOINLINE bool put_watched(struct value_log *log, struct value *hash, const struct hash_limits *limits,
                                  struct slice field, struct slice value)
 {
-    bool is_new;
+    const bool is_new = put(log, hash, limits, field, value);
 
-    note(log, *hash, field);
-    is_new = put(hash, limits, field, value);
     value_log_moved(log, hash->data);
     return is_new;
 }
 
 static NOINLINE bool remove_watched(struct value_log *log, struct value *hash, struct slice field)
 {
-    if (!hash_has(*hash, field))
+    char scratch[NUMBER_I64_SPACE];
+    struct slice value;
+
+    if (!hash_get(*hash, field, scratch, &value))
         return false;
-    note(log, *hash, field);
+    note_old(log, field, value);
     (void)remove_field(hash, field);
     value_log_moved(log, hash->data);
     return true;
@@ -370,7 +383,7 @@ bool hash_put(struct value *hash, const struct hash_limits *limits, struct slice
 
     if (UNLIKELY(log != NULL))
         return put_watched(log, hash, limits, field, value);
-    return put(hash, limits, field, value);
+    return put(NULL, hash, limits, field, value);
 }
 
 void hash_add(struct value *hash, const struct hash_limits *limits, struct slice field, int64_t amount, int64_t sum)
@@ -380,7 +393,7 @@ void hash_add(struct value *hash, const struct hash_limits *limits, struct slice
 
     if (UNLIKELY(log != NULL))
         value_log_note(log, &(struct value_step){(uint64_t)amount, 0, field, SLICE_EMPTY, VALUE_STEP_ADDITION});
-    (void)put(hash, limits, field, slice_make(digits, number_format_i64(digits, sum)));
+    (void)put(NULL, hash, limits, field, slice_make(digits, number_format_i64(digits, sum)));
     value_log_moved(log, hash->data);
 }
 
@@ -401,7 +414,8 @@ static void take_off(struct value *hash, const struct hash_limits *limits, struc
 
     if (!hash_get(*hash, field, scratch, &text) || !number_parse_i64(text, &sum))
         panic("What was added to is no integer any more");
-    (void)put(hash, limits, field, slice_make(digits, number_format_i64(digits, (int64_t)((uint64_t)sum - amount))));
+    (void)put(NULL, hash, limits, field,
+              slice_make(digits, number_format_i64(digits, (int64_t)((uint64_t)sum - amount))));
 }
 
 /* What was in a listpack fits into one. */
@@ -412,7 +426,7 @@ static void undo(struct value *hash, const struct value_step *step)
     if (step->kind == VALUE_STEP_ADDITION)
         take_off(hash, &unlimited, step->first, step->a);
     else if (step->kind == STEP_OLD)
-        (void)put(hash, &unlimited, step->first, step->second);
+        (void)put(NULL, hash, &unlimited, step->first, step->second);
     else
         (void)remove_field(hash, step->first);
 }

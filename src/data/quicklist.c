@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "base/slice_find.h"
 #include "data/quicklist_priv.h"
 
 /* --- the whole --- */
@@ -69,38 +68,6 @@ void quicklist_destroy(struct quicklist **list)
 uint64_t quicklist_count(const struct quicklist *list)
 {
     return list->count;
-}
-
-enum { HEADED_MOST = 63 }; /* bytes of a text that stands in a listpack behind one byte, which says its size */
-
-/* What is to be searched for in listpacks: not a longer text that begins with this one. */
-static struct slice with_head(struct slice text, char room[HEADED_MOST + 1])
-{
-    if (text.size == 0 || text.size > HEADED_MOST)
-        return text;
-    room[0] = (char)(0x80 | text.size);
-    memcpy(room + 1, text.data, text.size);
-    return slice_make(room, text.size + 1);
-}
-
-/* A text stands in a listpack as it is, unless it may be stored as a number. */
-bool quicklist_may_have(const struct quicklist *list, enum quicklist_end end, uint64_t most, struct slice text)
-{
-    const enum quicklist_direction inward = end == QUICKLIST_HEAD ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD;
-    const struct quicklist_needle needle = quicklist_needle_make(text);
-    const struct quicklist_node *node = end_node(list, end);
-    char room[HEADED_MOST + 1];
-    const struct slice headed = with_head(text, room);
-    uint64_t seen = 0;
-
-    for (; node != NULL && seen < most; node = neighbour(list, node, inward)) {
-        const struct slice bytes = slice_make(node->data, quicklist_node_size_bytes(node));
-
-        if (needle.is_number || node->is_compressed || slice_contains(bytes, node->is_plain ? text : headed))
-            return true;
-        seen += node->count;
-    }
-    return false;
 }
 
 size_t quicklist_memory_bytes(const struct quicklist *list)

@@ -118,8 +118,9 @@ static inline bool quicklist_value_is(const struct listpack_value *value, const 
                                     : slice_equal(value->text, needle->text);
 }
 
-/* False: the text is not among the `most` elements at that end. Looks at bytes, not at elements: far cheaper. */
-bool quicklist_may_have(const struct quicklist *list, enum quicklist_end end, uint64_t most, struct slice text);
+/* False: the text is not among the `most` elements at that end. Far cheaper than a look at each of them, where the list
+ * is searched at that end again before much of it has changed. */
+bool quicklist_may_have(struct quicklist *list, enum quicklist_end end, uint64_t most, struct slice text);
 
 /* --- nodes, for saving, loading and describing a list --- */
 

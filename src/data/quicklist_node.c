@@ -131,6 +131,7 @@ struct listpack **quicklist_node_open(struct quicklist_node *node)
     assert(!node->is_plain);
     open_node(node);
     node->is_stubborn = false;
+    node->sketch = 0;
     return &node->pack;
 }
 

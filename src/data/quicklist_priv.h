@@ -40,7 +40,9 @@ struct quicklist_node {
     bool is_plain;
     bool is_compressed;
     bool is_stubborn;
+    uint32_t sketch; /* the number of one of its content (quicklist_search.c); 0: there is none */
 };
+static_assert(sizeof(struct quicklist_node) == 48, "part of the price of each node, and no more than before");
 
 static inline uint32_t node_bytes_most(const struct quicklist *list)
 {

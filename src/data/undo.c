@@ -1,6 +1,7 @@
 #include "data/undo.h"
 
 #include "base/assert.h"
+#include "base/copy.h"
 
 enum { WATCHED_MOST = 4 }; /* a command changes two keys at a time; those that it left behind unchanged go */
 
@@ -11,9 +12,8 @@ struct trailer {
     uint32_t kind;
 };
 
-void value_log_ignore(struct value_log *log)
+void value_log_ignore_slow(struct value_log *log)
 {
-    log->data = NULL;
     for (struct value_log **at = &value_logs; *at != NULL; at = &(*at)->next) {
         if (*at == log) {
             *at = log->next;
@@ -45,9 +45,14 @@ void value_log_note(struct value_log *log, const struct value_step *step)
 {
     const struct trailer trailer = {step->a, step->b, step->first.size, step->second.size, step->kind};
 
-    buffer_append_slice(&log->steps, step->first);
-    buffer_append_slice(&log->steps, step->second);
-    buffer_append(&log->steps, &trailer, sizeof(trailer));
+    char *at = buffer_reserve(&log->steps, step->first.size + step->second.size + sizeof(trailer));
+
+    copy_word(at, step->first.data, step->first.size);
+    at += step->first.size;
+    copy_word(at, step->second.data, step->second.size);
+    at += step->second.size;
+    memcpy(at, &trailer, sizeof(trailer));
+    log->steps.size += step->first.size + step->second.size + sizeof(trailer);
 }
 
 bool value_log_extend(struct value_log *log, uint32_t kind, uint64_t b, uint64_t more)

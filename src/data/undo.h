@@ -62,7 +62,15 @@ static inline void value_log_moved(struct value_log *log, const void *data)
 }
 
 void value_log_watch(struct value_log *log, const void *data); /* also if it is watched already */
-void value_log_ignore(struct value_log *log);                  /* also if it is not watched */
+void value_log_ignore_slow(struct value_log *log);
+
+/* Also if it is not watched. */
+static inline void value_log_ignore(struct value_log *log)
+{
+    log->data = NULL;
+    if (UNLIKELY(value_logs != NULL))
+        value_log_ignore_slow(log);
+}
 
 void value_log_note(struct value_log *log, const struct value_step *step);
 /* If the newest step is of this kind, and `b` is its own: adds to its `a`. False: it is not. */

@@ -53,6 +53,11 @@ static bool epoll_setup(struct loop *loop)
     return true;
 }
 
+static int epoll_events_fd(const struct loop *loop)
+{
+    return ((const struct epoll_state *)loop->backend_state)->fd;
+}
+
 static void epoll_teardown(struct loop *loop)
 {
     close(state_of(loop)->fd);
@@ -382,6 +387,7 @@ const struct loop_backend loop_backend_epoll = {
     .setup = epoll_setup,
     .teardown = epoll_teardown,
     .wait = epoll_turn,
+    .events_fd = epoll_events_fd,
     .serve_reentrant = epoll_serve_reentrant,
     .conn_add = epoll_conn_add,
     .conn_update = epoll_conn_update,

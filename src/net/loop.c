@@ -10,6 +10,7 @@
 #include "net/tls_priv.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -482,6 +483,16 @@ int64_t loop_serving_us(const struct loop *loop)
     int64_t since_us = atomic_load_explicit(&loop->serving_since_us, memory_order_relaxed);
 
     return since_us == 0 ? 0 : MAX((int64_t)clock_monotonic_us() - since_us, 1);
+}
+
+bool loop_has_events(const struct loop *loop)
+{
+    struct pollfd events = {.fd = loop->backend->events_fd(loop), .events = POLLIN};
+
+    loop_assert_self(loop);
+    if ((atomic_load_explicit(&loop->wake_state, memory_order_relaxed) & WAKE_PENDING) != 0)
+        return true;
+    return poll(&events, 1, 0) > 0;
 }
 
 void loop_each_written(struct loop *loop, void (*visit)(struct conn *conn, void *context), void *context)

@@ -40,6 +40,9 @@ const char *loop_kind_name(const struct loop *loop); /* any thread; "epoll", "io
 /* Runs one turn. Waits at most timeout_us for an event (negative: without limit, 0: not at all). */
 void loop_turn(struct loop *loop, int64_t timeout_us);
 
+/* From a handler that may run for a while: whether another turn would find something to do. Costs a system call. */
+bool loop_has_events(const struct loop *loop);
+
 /* Call it from a handler that runs very long. Serves events of other connections and sends output; runs no timers and
  * no on_wake, and takes no connection down. The handler's connection must be paused. Does nothing if the backend does
  * not support it. */

@@ -22,6 +22,7 @@ struct loop_backend {
     bool (*setup)(struct loop *loop); /* false: not available here */
     void (*teardown)(struct loop *loop);
     void (*wait)(struct loop *loop, int64_t timeout_us); /* waits, then serves the events */
+    int (*events_fd)(const struct loop *loop);           /* readable while there are events */
     void (*serve_reentrant)(struct loop *loop);          /* serves events from inside a handler; NULL: not supported */
     bool (*conn_add)(struct conn *conn);
     void (*conn_update)(struct conn *conn); /* conn_wants_input() or conn_wants_hangup() may have changed */

@@ -333,6 +333,38 @@ static void stop_other(struct loop *running, struct loop_watch *watch)
     assert_true(loop_watch_start(running, &heir, quiet[0], never_called));
 }
 
+static void ignore_watch(struct loop *watched, struct loop_watch *watch)
+{
+    char byte;
+
+    (void)watched;
+    assert_int_equal(1, read(watch->fd, &byte, 1));
+}
+
+static void events_are_seen_before_they_are_served(void **state)
+{
+    struct loop_watch watch = {0};
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(0, pipe(ends));
+    assert_true(loop_watch_start(loop, &watch, ends[0], ignore_watch));
+    loop_turn(loop, 0);
+    assert_false(loop_has_events(loop));
+    assert_int_equal(1, write(ends[1], "x", 1));
+    assert_true(loop_has_events(loop));
+    assert_true(loop_has_events(loop));
+    loop_turn(loop, 0);
+    assert_false(loop_has_events(loop));
+    loop_wake(loop);
+    assert_true(loop_has_events(loop));
+    loop_turn(loop, 0);
+    assert_false(loop_has_events(loop));
+    loop_watch_stop(loop, &watch);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static void stopped_watch_is_not_called(void **state)
 {
     int ends[2][2];
@@ -372,6 +404,7 @@ int main(void)
         FOR(timer_again_is_next_turn),
         FOR(sleeps_until_the_timer),
         FOR(watches_report_while_readable),
+        FOR(events_are_seen_before_they_are_served),
         FOR(stopped_watch_is_not_called),
     };
     int failed = 0;

@@ -602,11 +602,17 @@ static void uring_turn(struct loop *loop, int64_t timeout_us)
     io_uring_cq_advance(&state->ring, count);
 }
 
+static int uring_events_fd(const struct loop *loop)
+{
+    return ((const struct uring_state *)loop->backend_state)->ring.ring_fd;
+}
+
 const struct loop_backend loop_backend_io_uring = {
     .name = "io_uring",
     .setup = uring_setup,
     .teardown = uring_teardown,
     .wait = uring_turn,
+    .events_fd = uring_events_fd,
     .conn_add = uring_conn_add,
     .conn_update = uring_conn_update,
     .conn_remove = uring_conn_remove,

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#define NO_DEADLINE_MS INT64_MAX /* KeyDB's, between active replicas */
+#define NO_DEADLINE_MS INT64_MAX /* in files of KeyDB's active replicas, which have stamps; elsewhere a deadline */
 
 enum { ORIGIN_BYTES = 8, VERSION_BYTES = 8, UNKNOWN = VERSION_ORIGINS - 1 };
 
@@ -22,6 +22,7 @@ struct rdb_walk {
     uint64_t next_version; /* of the key behind this one: it stands behind this one's value */
     uint64_t next_mvcc;    /* of all keys behind this one */
     bool has_begun;
+    bool has_mvcc; /* it gives KeyDB's stamps */
     bool has_origins;
     unsigned origin_count;
     uint8_t origins[VERSION_ORIGINS]; /* local numbers by those of the file */
@@ -123,6 +124,7 @@ static bool take_mvcc(struct rdb_walk *file, struct slice name, struct slice tex
 
     if (!slice_equal(name, RDB_AUX_STAMP))
         return false;
+    file->has_mvcc = true;
     if (number_parse_u64(text, &mvcc))
         file->next_mvcc = mvcc;
     return true;
@@ -225,6 +227,8 @@ static bool read_key(struct rdb_walk *file, unsigned type)
 
     file->key.type = type;
     file->key.offset = rdb_reader_offset(reader) - 1;
+    if (file->has_mvcc && file->key.expire_ms == NO_DEADLINE_MS) /* the stamp stands behind the deadline */
+        file->key.expire_ms = EXPIRE_NEVER;
     if (form == NULL)
         return rdb_fail(reader, STATUS_CORRUPT, "unknown record type %u", type);
     if (file->handler->record != NULL && (file->handler->takes_all_records || rdb_can_skim(form)))
@@ -275,9 +279,7 @@ static bool read_expire(struct rdb_walk *file, bool in_ms)
     if (in_ms) {
         if (!rdb_read_i64(file->reader, &file->key.expire_ms))
             return false;
-        if (file->key.expire_ms == NO_DEADLINE_MS)
-            file->key.expire_ms = EXPIRE_NEVER;
-        else if (file->key.expire_ms < 0)
+        if (file->key.expire_ms < 0)
             file->key.expire_ms = 0; /* long ago */
         return true;
     }

@@ -90,16 +90,15 @@ void slot_sum_format(const struct slot_sum *sum, char text[SLOT_SUM_TEXT_BYTES])
 
 /* ------------------------------------------------------------------------------------------------------ all keys -- */
 
-void slot_digests_add(struct slot_digests *digests, const struct slot_terms *terms, unsigned db,
+void slot_digests_add(struct slot_digests *digests, uint32_t slot, const struct slot_terms *terms, unsigned db,
                       const struct entry *entry)
 {
-    struct slot_sum sum, *slot;
+    struct slot_sum sum;
 
     if (!slot_digest_of(terms, db, entry, &sum))
         return;
-    slot = &digests->slots[slot_of(entry_key(entry))];
-    slot->words[0] += sum.words[0];
-    slot->words[1] += sum.words[1];
+    digests->slots[slot].words[0] += sum.words[0];
+    digests->slots[slot].words[1] += sum.words[1];
 }
 
 /* Keys are gathered and their memory is fetched together, instead of one after the other. */
@@ -112,21 +111,19 @@ struct gatherer {
     const struct entry *entries[GATHERED_MOST];
 };
 
-static bool is_wanted(const struct gatherer *gatherer, const struct entry *entry)
+static bool is_wanted(const struct gatherer *gatherer, uint32_t slot)
 {
-    uint32_t slot;
-
-    if (gatherer->wanted == NULL)
-        return true;
-    slot = slot_of(entry_key(entry));
-    return (gatherer->wanted[slot / 64] >> (slot % 64) & 1) != 0;
+    return gatherer->wanted == NULL || (gatherer->wanted[slot / 64] >> (slot % 64) & 1) != 0;
 }
 
 static void add_gathered(struct gatherer *gatherer)
 {
-    for (unsigned i = 0; i < gatherer->count; i++)
-        if (is_wanted(gatherer, gatherer->entries[i]))
-            slot_digests_add(gatherer->digests, gatherer->terms, gatherer->db, gatherer->entries[i]);
+    for (unsigned i = 0; i < gatherer->count; i++) {
+        const uint32_t slot = slot_of(entry_key(gatherer->entries[i]));
+
+        if (is_wanted(gatherer, slot))
+            slot_digests_add(gatherer->digests, slot, gatherer->terms, gatherer->db, gatherer->entries[i]);
+    }
     gatherer->count = 0;
 }
 

@@ -33,8 +33,8 @@ void slot_sum_format(const struct slot_sum *sum, char text[SLOT_SUM_TEXT_BYTES])
 struct digest_secret slot_secret_of(struct slice text);
 /* What this key adds to its slot; false: nothing. Its stripe is held. */
 bool slot_digest_of(const struct slot_terms *terms, unsigned db, const struct entry *entry, struct slot_sum *sum);
-/* Adds it to its slot's. */
-void slot_digests_add(struct slot_digests *digests, const struct slot_terms *terms, unsigned db,
+/* Adds it to its slot's, slot_of its name. */
+void slot_digests_add(struct slot_digests *digests, uint32_t slot, const struct slot_terms *terms, unsigned db,
                       const struct entry *entry);
 /* Those of all slots, or of those in the bit map `wanted` (SLOT_COUNT bits); the gate is owned. */
 void slot_digests_take(struct slot_digests *digests, struct access *access, const struct slot_terms *terms,

@@ -174,17 +174,14 @@ static void list_one(const struct entry *entry, uint32_t slot)
     *ARRAY_PUSH(&result->list) = key;
 }
 
-static void read_one(const struct access *access, const struct entry *entry)
+static void read_one(const struct access *access, const struct entry *entry, uint32_t slot)
 {
-    uint32_t slot;
-
     if (walk.cursor != 0 && access_scan_place(access, entry) < walk.cursor)
         return; /* it was read before groups of its table merged */
-    slot = walk.lists ? slot_of(entry_key(entry)) : 0;
     if (walk.lists && (walk.wanted[slot / 64] >> (slot % 64) & 1) == 0)
         return;
     if (UNLIKELY(is_large(access, entry))) {
-        mark(slot_of(entry_key(entry)));
+        mark(slot);
         walk.result->large++;
         return;
     }
@@ -192,13 +189,19 @@ static void read_one(const struct access *access, const struct entry *entry)
     if (walk.lists)
         list_one(entry, slot);
     else
-        slot_digests_add(&walk.result->digests, &walk.terms, walk.db, entry);
+        slot_digests_add(&walk.result->digests, slot, &walk.terms, walk.db, entry);
 }
 
 static void leave(void *context)
 {
+    uint32_t slots[SLOT_WALK_KEYS];
+
+    for (unsigned i = 0; i < walk.gathered_count; i++) {
+        slots[i] = slot_of(entry_key(walk.gathered[i]));
+        __builtin_prefetch(&walk.result->digests.slots[slots[i]], 1);
+    }
     for (unsigned i = 0; i < walk.gathered_count; i++)
-        read_one(context, walk.gathered[i]);
+        read_one(context, walk.gathered[i], slots[i]);
     walk.gathered_count = 0;
 }
 

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/spinlock.h"
 #include "net/talk.h"
 #include "script/debug_session_priv.h"
 #include "script/debug_values.h"
@@ -336,7 +335,6 @@ static void split_lines(struct debug_session *session, struct slice source)
 static void become_child(const struct request *request)
 {
     child_become(request->client->conn.fd, 0);
-    spinlock_alone();
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGINT, SIG_DFL);
     request->access->effects = NULL; /* nobody in here reads a journal */

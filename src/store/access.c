@@ -250,12 +250,17 @@ static void observers_event(const struct access *access, unsigned db, const stru
     }
 }
 
-struct access_spot change_spot(const struct change *change)
+static ALWAYS_INLINE struct access_spot spot_of(const struct change *change)
 {
     const uint32_t moves = change->stripe->moves;
 
     assert(holds(change->access, change->stripe));
     return (struct access_spot){change->slot, UNLIKELY(change->is_hidden) ? moves - 1 : moves};
+}
+
+struct access_spot change_spot(const struct change *change)
+{
+    return spot_of(change);
 }
 
 /* It goes to the journal. */
@@ -265,16 +270,20 @@ static bool is_to_be_stamped(const struct access *access)
            access->changed != NULL && !access->undo.is_held;
 }
 
-static inline void note_recent(const struct change *change)
+static inline struct access_spot note_recent(const struct change *change)
 {
-    change->access->recent = (struct access_recent){change->key->hash, change_spot(change), change->db};
+    const struct access_spot spot = spot_of(change);
+
+    change->access->recent = (struct access_recent){change->key->hash, spot, change->db};
+    return spot;
 }
 
 static ALWAYS_INLINE void remember_after(const struct change *change)
 {
-    note_recent(change);
+    const struct access_spot spot = note_recent(change);
+
     if (is_to_be_stamped(change->access))
-        changed_note(change->access->changed, change);
+        changed_note(change->access->changed, change, spot);
 }
 
 static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
@@ -349,7 +358,7 @@ void change_end(struct change *change, enum event_class event_class, const char 
     if (LIKELY(observed == 0))
         return;
     if (tells_nobody(access, observed)) {
-        note_recent(change);
+        (void)note_recent(change);
         return;
     }
     remember_after(change);

@@ -456,6 +456,13 @@ static void note_freed(const struct access *access, int64_t wall)
         horizon_raise_freed(&access->store->horizon, wall);
 }
 
+/* Its memory was freed, or that of its last member. */
+static void tell_window(struct access *access, unsigned db, const struct key *key)
+{
+    if (access->store->window != NULL)
+        window_freed(access, db, key);
+}
+
 /* A key's record came due. */
 static void due_key(struct access *access, unsigned db, const struct entry *entry, struct expiry_record record,
                     struct expiry *deadlines)
@@ -473,6 +480,7 @@ static void due_key(struct access *access, unsigned db, const struct entry *entr
     buffer_append_slice(&name, entry_key(entry));
     key = (struct key){buffer_slice(&name), record.hash};
     access_expire_now(access, db, &key);
+    tell_window(access, db, &key);
     access->found_key = NULL;
     buffer_fini(&name);
     access_settle(access);
@@ -498,6 +506,8 @@ static unsigned due_members(struct access *access, unsigned db, const struct ent
     }
     if (entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0)
         expiry_put_back(members, record.hash, entry_member_due_ms(entry));
+    else if (entry == NULL)
+        tell_window(access, db, &key);
     if (count != 0)
         access_settle(access);
     buffer_fini(&name);

@@ -3,7 +3,7 @@
 #include "base/array.h"
 #include "base/panic.h"
 #include "store/lookup.h"
-#include "store/undo.h"
+#include "store/undo_priv.h"
 #include "store/window.h"
 
 #include <stdlib.h>
@@ -60,74 +60,77 @@ static bool is_of(const struct changed *changed, const struct changed_item *item
     return item->hash == key->hash && item->db == db && slice_equal(changed_key(changed, item).name, key->name);
 }
 
-void changed_note(struct changed *changed, const struct change *change)
+bool changed_was_noted(const struct changed *changed, const struct change *change)
 {
-    const struct key *key = change->key;
-    const bool is_own = (uintptr_t)key - (uintptr_t)changed->own < changed->own_count * sizeof(*key);
-    struct changed_item *item;
-
-    access_assert_holds(change->access, access_stripe_of(change->access, key));
-    /* Commands that change a key twice do it without another one in between. */
-    if (UNLIKELY(changed->count != changed->first_open) &&
-        is_of(changed, &changed->items[changed->count - 1], change->db, key))
-        return;
-    item = ARRAY_PUSH(changed);
-    item->hash = key->hash;
-    item->name = is_own ? key->name.data : NULL;
-    item->name_at = changed->names.size;
-    item->name_size = key->name.size;
-    item->version = change->version;
-    item->spot = change->access->recent.spot; /* change_end has just set it */
-    item->undo = change->undo;
-    item->undo_size = 0;
-    item->db = change->db;
-    item->existed = change->existed;
-    item->is_first = key == changed->own;
-    if (UNLIKELY(!is_own))
-        buffer_append_slice(&changed->names, key->name);
+    return is_of(changed, &changed->items[changed->count - 1], change->db, change->key);
 }
 
-static void take_undos(struct changed *changed, struct access *access)
+static ALWAYS_INLINE void take_undo(struct changed *changed, struct access *access, struct changed_item *item)
 {
-    for (uint32_t i = changed->first_open; i < changed->count; i++) {
-        struct changed_item *item = &changed->items[i];
-
-        item->undo_at = changed->undos.size;
-        if (LIKELY(item->undo != NULL))
-            item->undo_size = undo_take_image_of(access, item->undo, &changed->undos);
-    }
+    item->undo_at = changed->undos.size;
+    if (LIKELY(item->undo != NULL))
+        item->undo_size = undo_take_image_inline(access, item->undo, &changed->undos);
 }
 
-/* It is one effect, without blobs, for all readers, on the one key that the group has changed. */
-static bool is_single(const struct changed *changed, const struct effect *effect, uint32_t effect_count)
+/* All groups are singles. What has changed since is one key, and one effect without blobs, for all readers, on it. */
+static ALWAYS_INLINE bool is_single(const struct changed *changed, const struct effects *effects)
 {
-    const struct changed_item *item = &changed->items[changed->first_open];
+    const uint32_t index = changed->first_open;
+    const struct changed_item *item = &changed->items[index];
+    const struct effect *effect = &effects->items[index];
 
-    return effect_count == 1 && changed->count - changed->first_open == 1 && item->is_first && item->db == effect->db &&
-           effect->hidden_from == 0 && effect->blob_count == 0 &&
+    return changed->groups.count == 0 && changed->count == index + 1 && effects->count == index + 1 && item->is_first &&
+           item->db == effect->db && effect->hidden_from == 0 && effect->blob_count == 0 &&
            (effect->flags & ~(unsigned)EFFECT_OVERWRITES) == EFFECT_OWN_KEY;
+}
+
+/* From here on they are groups as all others. */
+static NOINLINE void end_singles(struct changed *changed)
+{
+    for (uint32_t i = 0; i < changed->singles.count; i++)
+        *ARRAY_PUSH(&changed->groups) = (struct changed_group){i + 1, i + 1, changed->singles.items[i].wall_ms,
+                                                               changed->items[i].was_recorded};
+    changed->singles.count = 0;
+}
+
+static NOINLINE void end_group(struct changed *changed, struct access *access, const struct effects *effects,
+                               int64_t wall_ms)
+{
+    const bool was_recorded = undo_is_recording(access);
+    uint32_t groups = changed->groups.count, effect_begin = changed->singles.count;
+
+    if (groups != 0)
+        effect_begin = changed->groups.items[groups - 1].effect_end;
+    assert(effects->count >= effect_begin);
+    if (effects->count == effect_begin) {
+        cut_open(changed);
+        return;
+    }
+    if (groups == 0)
+        end_singles(changed);
+    for (uint32_t i = changed->first_open; was_recorded && i < changed->count; i++)
+        take_undo(changed, access, &changed->items[i]);
+    *ARRAY_PUSH(&changed->groups) = (struct changed_group){changed->count, effects->count, wall_ms, was_recorded};
+    changed->first_open = changed->count;
 }
 
 void changed_end_group(struct changed *changed, struct access *access, const struct effects *effects, int64_t wall_ms)
 {
-    const uint32_t groups = changed->groups.count, effect_end = effects->count;
-    const uint32_t effect_begin = groups != 0 ? changed->groups.items[groups - 1].effect_end : 0;
     const bool was_recorded = undo_is_recording(access);
 
-    assert(effect_end >= effect_begin);
-    if (effect_end == effect_begin) {
-        cut_open(changed);
-    } else {
+    if (LIKELY(is_single(changed, effects))) {
+        struct changed_item *item = &changed->items[changed->first_open++];
+
+        item->was_recorded = was_recorded;
         if (was_recorded)
-            take_undos(changed, access);
-        if (LIKELY(is_single(changed, &effects->items[effect_begin], effect_end - effect_begin)))
-            *ARRAY_PUSH(&changed->singles) = (struct journal_single){.wall_ms = wall_ms};
-        *ARRAY_PUSH(&changed->groups) = (struct changed_group){changed->count, effect_end, wall_ms, was_recorded};
-        changed->first_open = changed->count;
+            take_undo(changed, access, item);
+        ARRAY_PUSH(&changed->singles)->wall_ms = wall_ms;
+    } else {
+        end_group(changed, access, effects, wall_ms);
     }
     changed->own = NULL;
     if (was_recorded)
-        undo_end(access);
+        undo_end_inline(access);
 }
 
 void changed_clear(struct changed *changed, struct access *access)
@@ -148,10 +151,12 @@ struct writer {
     struct changed *changed;
     struct access *access;
     const struct effects *effects;
-    const struct changed_group *group;
+    const struct changed_group *group; /* NULL: of singles */
     struct merge_place place;
     uint64_t previous;
-    uint32_t first_item; /* of the group */
+    int64_t wall_ms;     /* of the group */
+    bool was_recorded;   /* it */
+    uint32_t first_item; /* its */
 };
 
 /* Nobody asked what was done to which key. */
@@ -184,7 +189,7 @@ static void write_overwritten(struct writer *writer, unsigned db, const struct k
     if (UNLIKELY(item == NULL && !exists)) /* evicted: nobody has noted its version */
         known = window_find(writer->access, db, key);
     else
-        known = window_find_for_overwriting(writer->access, db, key, last_version(item, entry), exists);
+        known = window_find_for_overwriting(writer->access, db, key, last_version(item, entry));
 
     if (known != NULL) {
         window_model_init(&model, writer->access);
@@ -235,34 +240,40 @@ static void end_list(struct writer *writer, struct window_key *known, bool exist
     window_changed(writer->access, &known);
 }
 
-/* item NULL: it changed nothing here, but others may not find it so. */
-static void write_step(struct writer *writer, const struct changed_operation *operations, uint32_t count,
-                       struct changed_item *item, const struct key *key, const struct entry *entry)
+static NOINLINE void end_list_of(struct writer *writer, unsigned db, const struct key *key, bool existed, bool exists,
+                                 uint64_t version)
 {
-    struct access *access = writer->access;
-    const unsigned db = operations[0].db;
-    const uint64_t version = last_version(item, entry);
-    const bool existed = item != NULL ? item->existed : entry != NULL, was_recorded = writer->group->was_recorded;
-    struct window_key *known = was_recorded ? window_find_for_step(access, db, key, version)
-                                            : window_find(access, db, key);
+    struct window_key *known = window_find(writer->access, db, key);
     struct merge_record base;
 
-    if (known == NULL)
-        window_base(access, db, existed, version, &base);
-    if (UNLIKELY(!was_recorded)) {
-        end_list(writer, known != NULL ? known : window_add(access, db, key, &base), entry != NULL);
+    if (known == NULL) {
+        window_base(writer->access, db, existed, version, &base);
+        known = window_add(writer->access, db, key, &base);
+    }
+    end_list(writer, known, exists);
+}
+
+/* item NULL: it changed nothing here, but others may not find it so. */
+static ALWAYS_INLINE void write_step(struct writer *writer, unsigned db, struct slice words, struct changed_item *item,
+                                     const struct key *key, const struct entry *entry)
+{
+    const uint64_t version = last_version(item, entry);
+    const bool existed = item != NULL ? item->existed : entry != NULL;
+    struct window_key *known;
+
+    if (UNLIKELY(!writer->was_recorded)) {
+        end_list_of(writer, db, key, existed, entry != NULL, version);
     } else {
         const struct window_step step = {.place = writer->place,
                                          .previous = writer->previous,
-                                         .wall = writer->group->wall_ms,
-                                         .words = words_of(writer, operations, count),
+                                         .wall = writer->wall_ms,
+                                         .words = words,
                                          .undo = undo_of(writer->changed, item),
                                          .exists = entry != NULL};
 
+        known = window_note_own(writer->access, db, key, version, existed, &step);
         if (known != NULL)
             append_to_record(writer, known, &step, existed);
-        else
-            window_note(access, db, key, &base, &step);
         if (item != NULL)
             item->undo_size = 0;
     }
@@ -292,7 +303,7 @@ static ALWAYS_INLINE void write_key(struct writer *writer, const struct changed_
     if (overwrote)
         write_overwritten(writer, operations[0].db, &key, item, change_entry(&change));
     else
-        write_step(writer, operations, count, item, &key, change_entry(&change));
+        write_step(writer, operations[0].db, words_of(writer, operations, count), item, &key, change_entry(&change));
     if (change.slot != NULL)
         change_set_version(&change, version_make(writer->place.stamp, overwrote, VERSION_OWN_ORIGIN));
     writer->place = place;
@@ -543,6 +554,8 @@ static void write_groups(struct changed *changed, struct access *access, const s
         const struct effect_stamp *stamp;
 
         writer.group = &changed->groups.items[i];
+        writer.wall_ms = writer.group->wall_ms;
+        writer.was_recorded = writer.group->was_recorded;
         stamp = stamp_of(changed, effect, writer.group->effect_end);
         if (stamp != NULL) {
             writer.place = (struct merge_place){stamp->stamp, own};
@@ -571,23 +584,22 @@ static void set_version(const struct writer *writer, const struct changed_item *
 }
 
 /* As write_key. is_blank: the window knows nothing of the key. */
-static ALWAYS_INLINE void write_single(struct writer *writer, uint32_t index, bool is_blank)
+static ALWAYS_INLINE void write_single(struct writer *writer, struct changed_item *item, const struct effect *effect,
+                                       bool overwrote, bool is_blank)
 {
-    struct changed_item *item = &writer->changed->items[index];
     const struct key key = changed_key(writer->changed, item);
-    const struct changed_operation operation = {.hash = key.hash, .name = key.name, .db = item->db, .effect = index};
-    const bool overwrote = (writer->effects->items[index].flags & EFFECT_OVERWRITES) != 0;
     struct entry *entry = access_entry_at(writer->access, item->db, &key, &item->spot);
 
     if (!overwrote)
-        write_step(writer, &operation, 1, item, &key, entry);
+        write_step(writer, item->db, slice_make(writer->effects->bytes.data + effect->offset, effect->size), item, &key,
+                   entry);
     else if (UNLIKELY(entry == NULL || !is_blank))
         write_overwritten(writer, item->db, &key, item, entry);
     if (LIKELY(entry != NULL))
         set_version(writer, item, &key, entry, overwrote);
 }
 
-/* What most commands do: groups, effects and items are one for one, and the journal has appended them so. */
+/* What most commands do: effects and items are one for one, and the journal has appended them so. */
 static void write_singles(struct changed *changed, struct access *access, const struct effects *effects,
                           uint64_t previous, bool is_blank)
 {
@@ -599,11 +611,16 @@ static void write_singles(struct changed *changed, struct access *access, const 
 
     access->found_key = NULL; /* entries may move */
     for (uint32_t i = 0; i < changed->singles.count; i++) {
-        writer.group = &changed->groups.items[i];
-        writer.place.stamp = changed->singles.items[i].stamp;
-        write_single(&writer, i, is_blank);
-        is_blank = is_blank && (effects->items[i].flags & EFFECT_OVERWRITES) != 0;
-        writer.previous = writer.place.stamp;
+        const struct journal_single *single = &changed->singles.items[i];
+        const struct effect *effect = &effects->items[i];
+        const bool overwrote = (effect->flags & EFFECT_OVERWRITES) != 0;
+
+        writer.wall_ms = single->wall_ms;
+        writer.place.stamp = single->stamp;
+        writer.was_recorded = changed->items[i].was_recorded;
+        write_single(&writer, &changed->items[i], effect, overwrote, is_blank);
+        is_blank = is_blank && overwrote;
+        writer.previous = single->stamp;
     }
 }
 
@@ -624,9 +641,11 @@ uint64_t changed_append(struct changed *changed, struct access *access, struct j
 {
     uint64_t offset;
 
-    assert(effects->count == changed->groups.items[changed->groups.count - 1].effect_end);
-    if (LIKELY(changed->singles.count == changed->groups.count))
+    if (LIKELY(changed->groups.count == 0)) {
+        assert(effects->count == changed->singles.count);
         return append_singles(changed, access, journal, effects);
+    }
+    assert(effects->count == changed->groups.items[changed->groups.count - 1].effect_end);
     prepare_stamps(changed, access, effects);
     assert(changed->stamps.count == effects->count);
     offset = journal_append_stamped(journal, effects, false, changed->stamps.items);

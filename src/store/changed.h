@@ -8,6 +8,7 @@
  * had. If nothing is described, as no peer reads, all get versions. */
 #pragma once
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "store/access.h"
 #include "store/journal.h"
@@ -23,8 +24,9 @@ struct changed_item {
     struct undo_log *undo;     /* until its group ends; NULL: what was done is not recorded */
     size_t undo_at, undo_size; /* in `undos`: of the whole group; only the key's first item has it */
     unsigned db;
-    bool existed;  /* before */
-    bool is_first; /* it is the first of `own` */
+    bool existed;      /* before */
+    bool is_first;     /* it is the first of `own` */
+    bool was_recorded; /* of the item of a single: its group was */
 };
 
 /* What one command, EXEC or script did. */
@@ -54,11 +56,11 @@ struct changed {
     struct {
         struct changed_group *items;
         uint32_t count, capacity;
-    } groups;
+    } groups; /* all of them; none as long as they are singles */
     struct {
         struct journal_single *items;
         uint32_t count, capacity;
-    } singles; /* of the groups, as long as each is one effect on the one key that it has changed */
+    } singles; /* the groups, as long as each is one effect on the one key that it has changed: its item */
     struct {
         struct effect_stamp *items;
         uint32_t count, capacity;
@@ -83,8 +85,34 @@ static inline void changed_begin_own(struct changed *changed, const struct key *
     changed->own = keys;
     changed->own_count = key_count;
 }
-/* change_end calls it while the store stamps (store_set_stamping); the key's stripe is held. */
-void changed_note(struct changed *changed, const struct change *change);
+bool changed_was_noted(const struct changed *changed, const struct change *change); /* the last item is of its key */
+
+/* change_end calls it while the store stamps (store_set_stamping); the key's stripe is held. `spot`: of the key now. */
+static ALWAYS_INLINE void changed_note(struct changed *changed, const struct change *change, struct access_spot spot)
+{
+    const struct key *key = change->key;
+    const bool is_own = (uintptr_t)key - (uintptr_t)changed->own < changed->own_count * sizeof(*key);
+    struct changed_item *item;
+
+    /* Commands that change a key twice do it without another one in between. */
+    if (UNLIKELY(changed->count != changed->first_open) && changed_was_noted(changed, change))
+        return;
+    item = ARRAY_PUSH(changed);
+    item->hash = key->hash;
+    item->name = is_own ? key->name.data : NULL;
+    item->name_at = changed->names.size;
+    item->name_size = key->name.size;
+    item->version = change->version;
+    item->spot = spot;
+    item->undo = change->undo;
+    item->undo_size = 0;
+    item->db = change->db;
+    item->existed = change->existed;
+    item->is_first = key == changed->own;
+    if (UNLIKELY(!is_own))
+        buffer_append_slice(&changed->names, key->name);
+}
+
 /* The keys and effects so far are of one group. Takes what was recorded of them, and ends the recording. Without
  * effects that are new the keys are forgotten: what the journal does not know has no stamp. The stripes are held. */
 void changed_end_group(struct changed *changed, struct access *access, const struct effects *effects, int64_t wall_ms);

@@ -1,10 +1,6 @@
 #include "store/effects.h"
 
-#include "base/array.h"
-#include "base/assert.h"
-#include "base/compiler.h"
-#include "base/copy.h"
-#include "base/number.h"
+#include "store/effects_words.h"
 
 void effects_cut(struct effects *effects, uint32_t count)
 {
@@ -79,86 +75,29 @@ void effects_fini(struct effects *effects)
     ARRAY_FINI(effects);
 }
 
-static ALWAYS_INLINE char *put_line_end(char *at)
-{
-    *at++ = '\r';
-    *at++ = '\n';
-    return at;
-}
-
-enum { HEADER_SPACE = NUMBER_I64_SPACE + 3, WORD_SPACE = HEADER_SPACE + 2 };
-
-/* Returns where it ends. Small numbers are written as four bytes at once. */
-static ALWAYS_INLINE char *put_header(char *at, char type, uint64_t number)
-{
-    if (LIKELY(number < 10)) {
-        const char bytes[4] = {type, (char)('0' + number), '\r', '\n'};
-
-        memcpy(at, bytes, sizeof(bytes));
-        return at + sizeof(bytes);
-    }
-    if (LIKELY(number < 100)) {
-        const unsigned tens = (unsigned)number * 103 >> 10; /* exact below 179 */
-        const char bytes[4] = {type, (char)('0' + tens), (char)('0' + (unsigned)number - tens * 10), '\r'};
-
-        memcpy(at, bytes, sizeof(bytes));
-        at[4] = '\n';
-        return at + 5;
-    }
-    *at++ = type;
-    at += number_format_u64(at, number);
-    return put_line_end(at);
-}
-
-/* With room for HEADER_SPACE + word.size + 2 bytes. */
-static ALWAYS_INLINE char *put_word(char *at, struct slice word)
-{
-    at = put_header(at, '$', word.size);
-    copy_word(at, word.data, word.size);
-    return put_line_end(at + word.size);
-}
-
-/* Room that the words take at most. */
-static ALWAYS_INLINE size_t words_room(const struct slice *words, size_t count)
-{
-    size_t room = HEADER_SPACE + count * WORD_SPACE;
-
-    for (size_t i = 0; i < count; i++)
-        room += words[i].size;
-    return room;
-}
-
 typedef struct blob *(*blob_of_fn)(const void *context, struct slice arg);
-
-static ALWAYS_INLINE struct effect *begin_effect(struct effects *effects, unsigned db)
-{
-    struct effect *effect = ARRAY_PUSH(effects);
-
-    *effect = (struct effect){.offset = effects->bytes.size, .first_blob = effects->blobs.count, .db = db};
-    return effect;
-}
 
 /* Some words may be large: those that are in blobs are not copied. */
 static NOINLINE void add_large(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
                                blob_of_fn blob_of, const void *context)
 {
     struct buffer *bytes = &effects->bytes;
-    struct effect *effect = begin_effect(effects, db);
-    char *at = put_header(buffer_reserve(bytes, HEADER_SPACE), '*', arg_count);
+    struct effect *effect = effects_begin(effects, db);
+    char *at = effects_put_header(buffer_reserve(bytes, EFFECTS_HEADER_SPACE), '*', arg_count);
 
     bytes->size = (size_t)(at - bytes->data);
     for (size_t i = 0; i < arg_count; i++) {
         const struct slice arg = args[i];
         struct blob *blob = blob_of != NULL && arg.size >= EFFECT_BLOB_BYTES ? blob_of(context, arg) : NULL;
 
-        at = buffer_reserve(bytes, WORD_SPACE + (blob != NULL ? 0 : arg.size));
+        at = buffer_reserve(bytes, EFFECTS_WORD_SPACE + (blob != NULL ? 0 : arg.size));
         if (blob != NULL) {
-            at = put_header(at, '$', arg.size);
+            at = effects_put_header(at, '$', arg.size);
             *ARRAY_PUSH(&effects->blobs) = (struct effect_blob){(size_t)(at - bytes->data) - effect->offset,
                                                                 blob_acquire(blob)};
-            at = put_line_end(at);
+            at = effects_put_line_end(at);
         } else {
-            at = put_word(at, arg);
+            at = effects_put_word(at, arg);
             if (i == 1 && arg.size != 0 && arg.size < UINT32_MAX) {
                 effect->word_at = (uint32_t)((size_t)(at - bytes->data) - 2 - arg.size - effect->offset);
                 effect->word_size = (uint32_t)arg.size;
@@ -170,39 +109,15 @@ static NOINLINE void add_large(struct effects *effects, unsigned db, const struc
     effect->blob_count = effects->blobs.count - effect->first_blob;
 }
 
-/* None of them is in a blob. The room for all is there at once, so they are written without looking at it. */
-static ALWAYS_INLINE void add_copied(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
-                                     size_t room)
-{
-    struct buffer *bytes = &effects->bytes;
-    struct effect *effect = begin_effect(effects, db);
-    char *const begin = buffer_reserve(bytes, room), *at = put_header(begin, '*', arg_count);
-    size_t i = 0;
-
-    if (LIKELY(arg_count > 1)) {
-        at = put_word(at, args[0]);
-        at = put_word(at, args[1]);
-        if (args[1].size != 0) {
-            effect->word_at = (uint32_t)((size_t)(at - begin) - 2 - args[1].size);
-            effect->word_size = (uint32_t)args[1].size;
-        }
-        i = 2;
-    }
-    for (; i < arg_count; i++)
-        at = put_word(at, args[i]);
-    effect->size = (size_t)(at - begin);
-    bytes->size += effect->size;
-}
-
 void effects_add_with_blobs(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count,
                             blob_of_fn blob_of, const void *context)
 {
-    const size_t room = words_room(args, arg_count);
+    const size_t room = effects_words_room(args, arg_count);
 
     if (UNLIKELY(room >= EFFECT_BLOB_BYTES)) /* else no word is as large, and the room is not much too large */
         add_large(effects, db, args, arg_count, blob_of, context);
     else
-        add_copied(effects, db, args, arg_count, room);
+        effects_add_copied(effects, db, args, arg_count, room);
 }
 
 void effects_add(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)
@@ -226,17 +141,11 @@ void effects_add_value(struct effects *effects, unsigned db, const struct slice 
 
 void effects_append_words(struct buffer *to, const struct slice *words, size_t count)
 {
-    char *at = put_header(buffer_reserve(to, words_room(words, count)), '*', count);
+    char *at = effects_put_header(buffer_reserve(to, effects_words_room(words, count)), '*', count);
 
     for (size_t i = 0; i < count; i++)
-        at = put_word(at, words[i]);
+        at = effects_put_word(at, words[i]);
     to->size = (size_t)(at - to->data);
-}
-
-void effects_end_group(struct effects *effects)
-{
-    if (effects->count != 0)
-        effects->items[effects->count - 1].ends_group = true;
 }
 
 void effects_end_command(struct effects *effects, bool has_operations)
@@ -258,15 +167,6 @@ void effects_add_operation(struct effects *effects, unsigned db, const struct sl
 {
     effects_add(effects, db, args, arg_count);
     effects->items[effects->count - 1].hidden_from = EFFECT_PLAIN;
-}
-
-void effects_describe(struct effects *effects, unsigned key_index, unsigned flags)
-{
-    struct effect *effect = &effects->items[effects->count - 1];
-
-    assert(effects->count != 0 && key_index <= EFFECT_KEY_MOST);
-    effect->key_index = (uint8_t)key_index;
-    effect->flags = (uint8_t)flags;
 }
 
 void effects_add_unshared(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count)

@@ -2,6 +2,7 @@
  * stripes are held, and appends them to the journal in one piece. Zeroed memory is an empty collection. */
 #pragma once
 
+#include "base/assert.h"
 #include "base/blob.h"
 #include "base/buffer.h"
 #include "base/compiler.h"
@@ -88,7 +89,11 @@ void effects_hide(struct effects *effects, uint32_t count, unsigned hidden_from)
 /* For a server that follows a master: hides all from replicas, and drops messages and operations. */
 void effects_keep_local(struct effects *effects);
 /* The effects so far and those to come are not of the same command, EXEC or script. */
-void effects_end_group(struct effects *effects);
+static inline void effects_end_group(struct effects *effects)
+{
+    if (effects->count != 0)
+        effects->items[effects->count - 1].ends_group = true;
+}
 /* The effects behind those of the last call are of a command that has ended. has_operations: peers get only the
  * operations among them. */
 void effects_end_command(struct effects *effects, bool has_operations);
@@ -96,7 +101,14 @@ void effects_add(struct effects *effects, unsigned db, const struct slice *args,
 void effects_add_message(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 void effects_add_operation(struct effects *effects, unsigned db, const struct slice *args, size_t arg_count);
 /* Describes the effect that was added last, for peers (server/command/operation.h). Others are not described. */
-void effects_describe(struct effects *effects, unsigned key_index, unsigned flags);
+static inline void effects_describe(struct effects *effects, unsigned key_index, unsigned flags)
+{
+    struct effect *effect = &effects->items[effects->count - 1];
+
+    debug_assert(effects->count != 0 && key_index <= EFFECT_KEY_MOST);
+    effect->key_index = (uint8_t)key_index;
+    effect->flags = (uint8_t)flags;
+}
 /* A word of an effect; valid until the effects change. `index` is below their number. */
 struct slice effects_word(const struct effects *effects, const struct effect *effect, uint32_t index);
 void effects_append_bytes(const struct effects *effects, const struct effect *effect, struct buffer *to); /* all RESP */

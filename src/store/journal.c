@@ -1,5 +1,6 @@
 #include "store/journal.h"
 
+#include "base/copy.h"
 #include "base/gate.h"
 #include "base/number.h"
 #include "store/journal_priv.h"
@@ -646,8 +647,15 @@ uint64_t journal_append_stamped(struct journal *journal, const struct effects *e
 static ALWAYS_INLINE void fill_single(struct record *record, uint64_t nonce, const struct effects *effects,
                                       const struct effect *effect, const struct journal_stamp *stamp)
 {
-    memcpy(record_bytes(record), effects->bytes.data + effect->offset, effect->size);
-    *(struct journal_stamp *)(void *)((char *)record + record->memory_size - sizeof(*stamp)) = *stamp;
+    struct journal_stamp *its = (struct journal_stamp *)(void *)((char *)record + record->memory_size - sizeof(*its));
+
+    copy_word((char *)record_blobs(record), effects->bytes.data + effect->offset, effect->size);
+    its->origin = stamp->origin;
+    its->stamp = stamp->stamp;
+    its->previous = stamp->previous;
+    its->wall_ms = stamp->wall_ms;
+    its->mvcc = stamp->mvcc;
+    its->key_position = stamp->key_position;
     record_publish(record, nonce);
 }
 

@@ -1,4 +1,5 @@
-/* Steps come out as they went in, and what they own is released once. */
+/* Random steps of several stripes in several logs, beside a list of them: what is taken is what was not dropped, in
+ * order, and what a step owns is released or given away once. */
 #include "store/noted_steps.h"
 
 #include "base/compiler.h"
@@ -12,105 +13,194 @@
 
 #include <cmocka.h>
 
-enum { STEPS = 3000, MOST_BYTES = 6000 };
+enum { STEPS = 20000, STRIPES = 5, THREADS = 3, MOST_BYTES = 40000, NAME_BYTES = 11 };
 
-static struct noted_step made[STEPS];
-static uint32_t visited, released;
+struct made {
+    struct noted_step step;
+    size_t words_size;
+    uint32_t stripe;
+    bool is_gone, is_disowned;
+};
+static struct made made[STEPS];
+static uint32_t made_count, released, owners;
+static uint64_t settled; /* steps up to this stamp may be gone */
+static char bytes[MOST_BYTES];
 
-static void make(struct noted_step *step, struct random *dice, uint32_t number)
+static char letter_of(uint64_t number)
 {
-    static char bytes[MOST_BYTES];
-    const size_t words = random_below(dice, random_below(dice, 20) == 0 ? MOST_BYTES : 100) + 20;
-
-    memset(bytes, (int)('a' + number % 26), sizeof(bytes));
-    *step = (struct noted_step){.place = {number + 1, random_below(dice, 3)},
-                                .base = {number, number % 7},
-                                .previous = number,
-                                .wall = -(int64_t)number,
-                                .hash = number * UINT64_C(77),
-                                .db = number % 16,
-                                .base_overwrote = random_below(dice, 2) == 0,
-                                .existed = random_below(dice, 2) == 0,
-                                .exists = random_below(dice, 4) != 0,
-                                .is_first = random_below(dice, 2) == 0,
-                                .owns = random_below(dice, 50) == 0,
-                                .words = slice_make(bytes, MIN(words, (size_t)MOST_BYTES)),
-                                .undo = slice_make(bytes, random_below(dice, 9) * 8)};
-    /* A name is part of the words, or stands elsewhere. */
-    step->name = random_below(dice, 2) == 0 ? slice_make(bytes + 7, 11) : SLICE("a name of its own");
+    return (char)('a' + number % 26);
 }
 
-static void compare(const struct noted_step *step, void *context)
+static void make(struct random *dice, uint32_t number, uint64_t stamp)
 {
-    const struct noted_step *other = &made[visited++];
-    struct noted_step alike = *step;
+    struct made *its = &made[number];
+    const size_t words = random_below(dice, random_below(dice, 300) == 0 ? MOST_BYTES - 20 : 100) + 20;
 
-    (void)context;
-    assert_true(slice_equal(step->name, other->name) || step->name.size == 11);
-    assert_int_equal(other->words.size, step->words.size);
-    assert_int_equal(other->undo.size, step->undo.size);
-    if (step->undo.size != 0)
-        assert_int_equal('a' + (visited - 1) % 26, step->undo.data[step->undo.size - 1]);
-    assert_int_equal('a' + (visited - 1) % 26, step->words.data[step->words.size - 1]);
-    if (step->name.size == 11)
-        assert_int_equal('a' + (visited - 1) % 26, step->name.data[10]);
-    alike.name = other->name;
-    alike.words = other->words;
-    alike.undo = other->undo;
-    assert_int_equal(other->place.stamp, alike.place.stamp);
-    assert_int_equal(other->place.origin, alike.place.origin);
-    assert_int_equal(other->base.stamp, alike.base.stamp);
-    assert_int_equal(other->base.origin, alike.base.origin);
-    assert_int_equal(other->previous, alike.previous);
-    assert_int_equal(other->wall, alike.wall);
-    assert_int_equal(other->hash, alike.hash);
-    assert_int_equal(other->db, alike.db);
-    assert_true(other->base_overwrote == alike.base_overwrote && other->existed == alike.existed &&
-                other->exists == alike.exists && other->is_first == alike.is_first && other->owns == alike.owns);
+    memset(bytes, letter_of(number), sizeof(bytes));
+    its->stripe = (uint32_t)random_below(dice, STRIPES);
+    its->words_size = words;
+    its->step = (struct noted_step){.place = {stamp, random_below(dice, 3)},
+                                    .base = {number, number % 7},
+                                    .previous = number,
+                                    .wall = -(int64_t)number,
+                                    .hash = number * UINT64_C(77),
+                                    .db = number,
+                                    .base_overwrote = random_below(dice, 2) == 0,
+                                    .existed = random_below(dice, 2) == 0,
+                                    .is_first = random_below(dice, 2) == 0,
+                                    .owns = random_below(dice, 50) == 0,
+                                    .words = slice_make(bytes, words),
+                                    .undo = slice_make(bytes, random_below(dice, 9) * 8)};
+    /* A name is part of the words, or stands elsewhere. */
+    its->step.name = random_below(dice, 2) == 0 ? slice_make(bytes + 7, NAME_BYTES) : SLICE("a name of its own");
+    owners += its->step.owns;
+    made_count++;
+}
+
+static void disown(const struct noted_step *step)
+{
+    struct made *its = &made[step->db];
+
+    assert_true(its->step.owns && step->owns && !its->is_disowned);
+    its->is_disowned = true;
+    released++;
 }
 
 static void release(const struct noted_step *step, void *context)
 {
     (void)context;
-    assert_true(step->owns);
-    released++;
+    disown(step);
+    assert_true(made[step->db].step.place.stamp <= settled);
+}
+
+struct expected {
+    uint32_t stripe;
+    struct merge_place last;
+    uint32_t count;
+};
+
+static void compare(const struct noted_step *step, void *context)
+{
+    struct expected *expected = context;
+    struct made *its = &made[step->db];
+    const struct noted_step *other = &its->step;
+
+    assert_true(!its->is_gone && its->stripe == expected->stripe);
+    assert_false(merge_place_before(step->place, expected->last));
+    expected->last = step->place;
+    expected->count += step->place.stamp > settled;
+    its->is_gone = true;
+    assert_true(other->place.stamp == step->place.stamp && other->place.origin == step->place.origin);
+    assert_true(other->base.stamp == step->base.stamp && other->base.origin == step->base.origin);
+    assert_true(other->previous == step->previous && other->wall == step->wall && other->hash == step->hash);
+    assert_true(other->base_overwrote == step->base_overwrote && other->existed == step->existed &&
+                other->is_first == step->is_first && other->owns == step->owns);
+    assert_int_equal(its->words_size, step->words.size);
+    assert_int_equal(other->undo.size, step->undo.size);
+    assert_int_equal(letter_of(step->db), step->words.data[0]);
+    assert_int_equal(letter_of(step->db), step->words.data[step->words.size - 1]);
+    if (step->undo.size != 0)
+        assert_int_equal(letter_of(step->db), step->undo.data[step->undo.size - 1]);
+    if (step->name.size == NAME_BYTES)
+        assert_int_equal(letter_of(step->db), step->name.data[NAME_BYTES - 1]);
+    else
+        assert_true(slice_equal(SLICE("a name of its own"), step->name));
+    if (step->owns)
+        disown(step);
+}
+
+static void take(struct noted_steps *steps, uint32_t stripe)
+{
+    struct expected expected = {.stripe = stripe};
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < made_count; i++)
+        count += !made[i].is_gone && made[i].stripe == stripe && made[i].step.place.stamp > settled;
+    noted_steps_take(steps, stripe, compare, &expected);
+    assert_int_equal(count, expected.count);
+}
+
+/* Of those, at least, that a drop has not passed. */
+static uint64_t keys_left(void)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < made_count; i++)
+        count += !made[i].is_gone && made[i].step.is_first && made[i].step.place.stamp > settled;
+    return count;
 }
 
 static void steps_come_out_as_they_went_in(void **state)
 {
-    struct noted_steps steps = {0}, taken;
-    uint32_t keys = 0, missing = 0, owners = 0;
+    static struct noted_steps steps;
+    const uint32_t self = spinlock_self_id();
     struct random dice;
 
     (void)state;
     dice = test_random("noted_steps");
+    noted_steps_init(&steps, STRIPES);
     for (uint32_t i = 0; i < STEPS; i++) {
-        make(&made[i], &dice, i);
-        noted_steps_add(&steps, &made[i]);
-        keys += made[i].is_first;
-        missing += !made[i].exists;
-        owners += made[i].owns;
-        assert_true(steps.first_stamp != 0 && steps.first_stamp <= i + 1);
+        make(&dice, i, i + 1 + random_below(&dice, 20)); /* those of peers do not ascend */
+        spinlock_self = self + (uint32_t)random_below(&dice, THREADS);
+        (void)noted_steps_add(&steps, made[i].stripe, &made[i].step, settled, release, NULL);
+        if (random_below(&dice, 200) == 0)
+            take(&steps, (uint32_t)random_below(&dice, STRIPES));
+        if (random_below(&dice, 500) == 0) {
+            settled = MAX(settled, i + 1 - random_below(&dice, MIN(i + 1, UINT32_C(500))));
+            if (random_below(&dice, 2) == 0)
+                (void)noted_steps_drop(&steps, settled, release, NULL);
+        }
+        if (random_below(&dice, 500) == 0)
+            noted_steps_trim(&steps);
+        if (random_below(&dice, 100) == 0)
+            assert_true(keys_left() <= noted_steps_keys(&steps));
     }
-    assert_int_equal(keys, steps.keys);
-    assert_int_equal(missing, steps.missing);
-    taken = noted_steps_take(&steps);
-    assert_true(steps.first == NULL && steps.keys == 0 && steps.bytes == 0 && steps.first_stamp == 0);
-    while (taken.first != NULL) {
-        const uint64_t stamp = taken.first_stamp;
-
-        noted_steps_each_of_first(&taken, compare, NULL);
-        assert_int_equal(stamp, visited); /* the greatest of those in the chunk */
-        noted_steps_drop_first(&taken, release, NULL);
-    }
-    assert_int_equal(STEPS, visited);
+    spinlock_self = self;
+    for (uint32_t i = 0; i < STRIPES; i++)
+        take(&steps, i);
+    settled = UINT64_MAX;
+    (void)noted_steps_drop(&steps, UINT64_MAX, release, NULL);
     assert_int_equal(owners, released);
-    assert_true(taken.keys == 0 && taken.missing == 0 && taken.bytes == 0 && taken.last == NULL);
+    assert_int_equal(0, noted_steps_bytes(&steps));
+    assert_int_equal(0, noted_steps_keys(&steps));
+    assert_int_equal(0, noted_steps_taken_bytes(&steps));
+    noted_steps_fini(&steps);
+}
+
+/* A chunk of which all steps were taken goes, also from between others; links to others stay good. */
+static void what_is_taken_is_given_back(void **state)
+{
+    static struct noted_steps steps;
+    struct noted_step step = {.words = slice_make(bytes, 1000), .name = slice_make(bytes, NAME_BYTES)};
+    uint64_t most = 0;
+
+    (void)state;
+    noted_steps_init(&steps, 2);
+    made_count = 0;
+    settled = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        made[i] = (struct made){.stripe = i == 0 ? 1 : 0, .words_size = 1000};
+        step.place = (struct merge_place){i + 1, 1};
+        step.db = i;
+        memset(bytes, letter_of(i), 1000);
+        made[i].step = step;
+        made_count++;
+        (void)noted_steps_add(&steps, made[i].stripe, &step, 0, release, NULL);
+        if (i % 100 == 99)
+            take(&steps, 0);
+        most = MAX(most, noted_steps_bytes(&steps));
+    }
+    assert_true(most <= 8 * (uint64_t)NOTED_CHUNK_BYTES);
+    take(&steps, 1);
+    assert_true(noted_steps_bytes(&steps) <= NOTED_CHUNK_BYTES);
+    (void)noted_steps_drop(&steps, 1000, release, NULL);
+    noted_steps_fini(&steps);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_come_out_as_they_went_in)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_come_out_as_they_went_in),
+                                       cmocka_unit_test(what_is_taken_is_given_back)};
 
     return cmocka_run_group_tests_name("noted_steps", tests, NULL, NULL);
 }

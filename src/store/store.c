@@ -58,7 +58,7 @@ void store_destroy(struct store **store)
         window_forget_db(&access, db);
     }
     window_forget_db(&access, horizon_libraries_db(&(*store)->horizon));
-    window_destroy(*store);
+    window_destroy(&access);
     for (uint32_t i = 0; i <= (*store)->stripe_mask; i++) {
         struct stripe *stripe = &(*store)->stripes[i];
 

@@ -1,5 +1,6 @@
 #include "store/undo.h"
 
+#include "base/copy.h"
 #include "base/mem.h"
 #include "store/effects.h"
 #include "store/jobs.h"
@@ -11,29 +12,12 @@
 
 #include <string.h>
 
-enum {
-    LISTED_MOST = 8,   /* keys of one recording that are searched one by one */
-    SPARE_MOST = 4,    /* logs that are kept for the next recording */
-    SPARE_BYTES = 4096 /* of their steps, at most */
-};
+enum { LISTED_MOST = 8 }; /* keys of one recording that are searched one by one */
 
 enum step_kind {
     STEP_DEADLINE = VALUE_STEP_OWNERS, /* a: the key's deadline */
     STEP_MEMBER_DEADLINE,              /* first: the member; a: its deadline */
     STEP_STRING                        /* a: the size; first: bytes at b */
-};
-
-struct key_undo {
-    uint32_t references;
-    bool was_missing;
-    bool is_spent;             /* the value has become the key's again */
-    bool is_number;            /* as a whole the key was a number; it has no other memory */
-    bool is_sum;               /* number was added to it, also if that is 0 */
-    int64_t number, expire_ms; /* is_number false: number was added to it; 0: nothing was */
-    struct entry *whole;       /* the key as it was before the steps were taken back; NULL: the steps are all */
-    uint64_t whole_bytes;
-    size_t steps_size;
-    char steps[];
 };
 
 /* ----------------------------------------------------------------------------------------------------- the logs -- */
@@ -60,7 +44,7 @@ static uint64_t hash_of(const void *item)
     return ((const struct undo_log *)item)->hash;
 }
 
-static struct undo_log *find(const struct access *access, unsigned db, const struct key *key)
+static NOINLINE struct undo_log *find_among(const struct access *access, unsigned db, const struct key *key)
 {
     const struct wanted wanted = {key, db};
     const uint64_t *slot;
@@ -76,6 +60,12 @@ static struct undo_log *find(const struct access *access, unsigned db, const str
     return slot != NULL ? table_slot_item(slot) : NULL;
 }
 
+/* Most commands change one key, once. */
+static inline struct undo_log *find(const struct access *access, unsigned db, const struct key *key)
+{
+    return UNLIKELY(access->undo.newest != NULL) ? find_among(access, db, key) : NULL;
+}
+
 static struct undo_log *log_create(struct access *access, struct slice name)
 {
     struct undo_log *log = access->undo.spare;
@@ -86,7 +76,7 @@ static struct undo_log *log_create(struct access *access, struct slice name)
         access->undo.spare_count--;
         return log; /* log_clear has left it as a new one, but with memory */
     }
-    capacity = MAX(name.size, (size_t)SPARE_NAME_BYTES);
+    capacity = MAX(name.size, (size_t)UNDO_SPARE_NAME_BYTES);
     log = mem_alloc(sizeof(*log) + capacity);
     *log = (struct undo_log){.name_capacity = capacity};
     return log;
@@ -95,8 +85,8 @@ static struct undo_log *log_create(struct access *access, struct slice name)
 /* Nothing is in it. */
 static void log_free(struct access *access, struct undo_log *log)
 {
-    if (LIKELY(access->undo.spare_count < SPARE_MOST && log->name_capacity == SPARE_NAME_BYTES &&
-               log->values.steps.capacity + log->held.capacity <= SPARE_BYTES)) {
+    if (LIKELY(access->undo.spare_count < UNDO_SPARE_MOST && log->name_capacity == UNDO_SPARE_NAME_BYTES &&
+               log->values.steps.capacity + log->held.capacity <= UNDO_SPARE_BYTES)) {
         log->older = access->undo.spare;
         access->undo.spare = log;
         access->undo.spare_count++;
@@ -127,8 +117,7 @@ static struct undo_log *add(struct access *access, unsigned db, const struct key
     log->hash = key->hash;
     log->db = db;
     log->name_size = key->name.size;
-    if (key->name.size != 0)
-        memcpy(log->name, key->name.data, key->name.size);
+    copy_word(log->name, key->name.data, key->name.size);
     access->undo.newest = log;
     access->undo.count++;
     if (access->undo.count == LISTED_MOST + 1) {
@@ -150,16 +139,10 @@ static void whole_free(struct access *access, struct entry *whole)
 
 static void restore_expired(struct access *access, struct undo_log *log);
 
-/* Nothing was done to the key yet. */
 static void log_clear(struct access *access, struct undo_log *log)
 {
-    value_log_ignore(&log->values);
-    buffer_clear(&log->values.steps);
-    buffer_clear(&log->held);
     whole_free(access, log->whole);
-    log->whole = NULL;
-    log->number = 0;
-    log->is_begun = log->was_missing = log->is_sealed = log->is_number = log->has_changed = log->has_expired = false;
+    undo_log_reset(log);
 }
 
 void undo_forget(struct access *access, unsigned db)
@@ -246,7 +229,18 @@ static bool is_in_place(const struct store *store, const struct entry *entry)
     return store->types[entry->type].ops->undo != NULL;
 }
 
-void undo_note_begin(struct change *change)
+void undo_note_value(struct change *change)
+{
+    const struct entry *entry = change_existing(change);
+    struct undo_log *log = change->undo;
+
+    if (is_in_place(change->access->store, entry))
+        value_log_watch(&log->values, entry_value(entry).data);
+    else
+        seal(log, copy_of(change->access->store, entry));
+}
+
+void undo_note_begin_slow(struct change *change)
 {
     struct access *access = change->access;
     const struct entry *entry = change_entry(change);
@@ -261,12 +255,8 @@ void undo_note_begin(struct change *change)
         log->was_missing = log->is_sealed = is_missing;
     }
     change->undo = log;
-    if (log->is_sealed || entry == NULL || entry->type == TYPE_STRING)
-        return;
-    if (is_in_place(access->store, entry))
-        value_log_watch(&log->values, entry_value(entry).data);
-    else
-        seal(log, copy_of(access->store, entry));
+    if (!log->is_sealed && entry != NULL && entry->type != TYPE_STRING)
+        undo_note_value(change);
 }
 
 void undo_hold_words(const struct change *change, const struct slice *words, size_t count)
@@ -319,19 +309,16 @@ void undo_count_expired(struct access *access, unsigned db, const struct key *ke
     tell_held(access, log);
 }
 
-void undo_note_end(struct change *change, bool changed)
+void undo_note_end_slow(struct change *change)
 {
     struct undo_log *log = change->undo;
 
-    value_log_ignore(&log->values);
-    if (!changed)
-        return;
     if (change->access->undo.is_held) {
         log->has_expired = true;
         return;
     }
     log->has_changed = true;
-    if (UNLIKELY(log->held.size != 0))
+    if (log->held.size != 0)
         tell_held(change->access, log);
 }
 
@@ -425,11 +412,6 @@ void undo_note_member_deadline(struct change *change, struct slice member, int64
 
 /* ------------------------------------------------------------------------------------------------------ taking -- */
 
-static size_t image_bytes(const struct undo_log *log)
-{
-    return (sizeof(struct key_undo) + log->values.steps.size + 7) & ~(size_t)7;
-}
-
 static void take_into(struct access *access, struct undo_log *log, struct key_undo *undo)
 {
     const struct slice steps = buffer_slice(&log->values.steps);
@@ -472,20 +454,26 @@ struct key_undo *undo_take(struct access *access, unsigned db, const struct key 
     return undo;
 }
 
-size_t undo_take_image_of(struct access *access, struct undo_log *log, struct buffer *to)
+size_t undo_take_image_slow(struct access *access, struct undo_log *log, struct buffer *to)
 {
     size_t bytes = 0;
 
-    assert(access->undo.is_on && to->size % 8 == 0);
-    if (LIKELY(log->has_changed)) {
-        bytes = image_bytes(log);
+    if (log->has_changed) {
+        bytes = undo_image_bytes(log);
         take_into(access, log, (struct key_undo *)buffer_reserve(to, bytes));
         to->size += bytes;
+        undo_log_reset(log);
     } else {
         restore_expired(access, log);
+        log_clear(access, log);
     }
-    log_clear(access, log);
     return bytes;
+}
+
+size_t undo_take_image_of(struct access *access, struct undo_log *log, struct buffer *to)
+{
+    assert(access->undo.is_on && to->size % 8 == 0);
+    return undo_take_image_inline(access, log, to);
 }
 
 size_t undo_take_image(struct access *access, unsigned db, const struct key *key, struct buffer *to)

@@ -4,28 +4,37 @@
 #include "base/number.h"
 #include "base/panic.h"
 #include "store/effects.h"
+#include "store/lazyfree.h"
 #include "store/lookup.h"
 #include "store/noted_steps.h"
 #include "store/undo.h"
 
 #include <string.h>
 
-/* Its own cache line, as each thread works on other stripes. */
+/* What steps of a stripe take in the logs, of about two ages of the window: they are settled without a look at it. */
+struct noted_share {
+    _Atomic uint64_t bytes[2], keys[2]; /* of the age that ends with `mark`, and of the one before */
+    uint64_t mark;
+};
+
+/* Its own cache line, as each thread works on other stripes. What a noted step needs stands in the first one. */
 struct CACHE_ALIGNED window_stripe {
-    struct table keys;     /* of struct window_key, by name and database */
-    struct list by_change; /* clean keys, in the order of their last change */
+    struct table keys;      /* of struct window_key, by name and database */
+    uint64_t noted_last;    /* the greatest stamp of the steps that are noted; 0: there is none */
+    struct noted_share its; /* atomic: relaxed, as those below; written with the stripe held */
+    struct list by_change;  /* clean keys, in the order of their last change */
     struct list dirty;
-    struct noted_steps noted;
-    /* Atomic: relaxed; written with the stripe held. */
-    _Atomic uint64_t noted_bytes, noted_keys;
     _Atomic uint64_t bytes, tombstones, tombstone_bytes, dirty_count, given_up, joined;
     _Atomic uint64_t bytes_joined; /* likewise: that it had when its steps were joined last */
     uint32_t added;                /* keys, since writers settled last */
-    _Atomic uint64_t oldest; /* atomic: relaxed; likewise: the last stamp of the first by change, or noted; 0: none */
+    _Atomic uint64_t oldest;       /* likewise: the last stamp of the first by change; 0: none */
 };
 
 struct window {
     struct window_stripe *stripes;
+    _Atomic uint64_t given_up;      /* atomic: relaxed, rises: noted steps up to this stamp are none any more */
+    _Atomic uint64_t given_up_keys; /* atomic: relaxed: of noted steps */
+    struct noted_steps noted;
 };
 
 const char window_there;
@@ -37,7 +46,7 @@ enum {
     SETTLE_STEPS = 2048, /* of one key that are dropped at once; each is memory to be freed */
     JOIN_LEAST = 4,      /* steps of one key, from which on some are joined */
     JOIN_MOST = 4096,    /* that are looked at */
-    GROWN_BYTES = 4096,
+    GROWN_BYTES = 1024,
     NOTED_KEY_BYTES = 1024,     /* of a key on average; those of fewer are smaller packed than joined */
     NOTED_MOST_BYTES = 2 << 20, /* of a stripe; making records of them takes some ms */
     SETTLE_EVERY = 8,           /* records that are added, until a writer settles */
@@ -146,6 +155,11 @@ void window_model_init(struct window_model *model, struct access *access)
 
 /* ------------------------------------------------------------------------------------------------ begin and end -- */
 
+static void release_noted(const struct noted_step *step, void *context)
+{
+    key_undo_drop_image(context, step->undo.data);
+}
+
 void window_create(struct store *store)
 {
     const uint32_t count = store->stripe_mask + 1;
@@ -154,7 +168,10 @@ void window_create(struct store *store)
     gate_assert_alone();
     if (store->window != NULL)
         return;
-    window = mem_alloc_zero(sizeof(*window));
+    window = mem_aligned_alloc(CACHE_LINE_BYTES, sizeof(*window));
+    atomic_init(&window->given_up, 0);
+    atomic_init(&window->given_up_keys, 0);
+    noted_steps_init(&window->noted, count);
     window->stripes = mem_aligned_alloc(CACHE_LINE_BYTES, count * sizeof(struct window_stripe));
     memset(window->stripes, 0, count * sizeof(struct window_stripe));
     for (uint32_t i = 0; i < count; i++) {
@@ -164,13 +181,17 @@ void window_create(struct store *store)
     atomic_store_explicit(&store->window, window, memory_order_release);
 }
 
-void window_destroy(struct store *store)
+void window_destroy(struct access *access)
 {
+    struct store *store = access->store;
+
     gate_assert_alone();
     if (store->window == NULL)
         return;
     for (uint32_t i = 0; i <= store->stripe_mask; i++)
-        assert(store->window->stripes[i].keys.count == 0 && store->window->stripes[i].noted.first == NULL);
+        assert(store->window->stripes[i].keys.count == 0);
+    (void)noted_steps_drop(&store->window->noted, UINT64_MAX, release_noted, access); /* all are settled, or records */
+    noted_steps_fini(&store->window->noted);
     mem_free(store->window->stripes);
     mem_free(store->window);
     store->window = NULL;
@@ -217,36 +238,48 @@ static uint64_t hash_of(const void *item)
     return ((const struct window_key *)item)->hash;
 }
 
+/* Up to which stamp noted steps are none any more: settled, or given up. */
+static inline uint64_t noted_end(const struct access *access)
+{
+    const uint64_t frontier = horizon_frontier(&access->store->horizon);
+
+    return MAX(frontier, atomic_load_explicit(&access->store->window->given_up, memory_order_relaxed));
+}
+
 bool window_fetch(const struct access *access, const uint64_t *hashes, uint32_t count)
 {
     struct window_stripe *stripes = access->store->window->stripes, *known[WINDOW_FETCH_MOST];
+    const uint64_t end = noted_end(access);
     uint32_t known_count = 0;
+    bool is_blank = true;
 
     count = MIN(count, (uint32_t)WINDOW_FETCH_MOST);
     for (uint32_t i = 0; i < count; i++) {
-        access_assert_holds(access, (uint32_t)hashes[i] & access->store->stripe_mask);
-        __builtin_prefetch(&stripes[hashes[i] & access->store->stripe_mask], 1);
+        const uint32_t index = (uint32_t)hashes[i] & access->store->stripe_mask;
+
+        access_assert_holds(access, index);
+        __builtin_prefetch(&stripes[index], 1);
+        noted_steps_prefetch(&access->store->window->noted, index);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct window_stripe *stripe = &stripes[hashes[i] & access->store->stripe_mask];
 
-        noted_steps_prefetch(&stripe->noted);
         known[i] = stripe->keys.count != 0 ? stripe : NULL;
-        known_count += stripe->keys.count != 0 || stripe->noted.first != NULL;
-        if (LIKELY(stripe->keys.count == 0))
+        known_count += known[i] != NULL;
+        is_blank = is_blank && known[i] == NULL && stripe->noted_last <= end;
+        if (LIKELY(known[i] == NULL))
             continue;
         table_prefetch_directory(&stripe->keys, hashes[i]);
         __builtin_prefetch(stripe->by_change.head.before, 1);
     }
-    if (known_count == 0)
-        return true;
+    if (LIKELY(known_count == 0))
+        return is_blank;
     for (uint32_t i = 0; i < count; i++) {
-        noted_steps_prefetch_room(&stripes[hashes[i] & access->store->stripe_mask].noted);
-        if (UNLIKELY(known[i] != NULL))
+        if (known[i] != NULL)
             table_prefetch_bucket(&known[i]->keys, hashes[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (UNLIKELY(known[i] != NULL))
+        if (known[i] != NULL)
             table_prefetch_item(&known[i]->keys, hashes[i]);
     }
     return false;
@@ -264,24 +297,33 @@ static inline struct window_key *find(struct window_stripe *stripe, unsigned db,
     return stripe->keys.count != 0 ? find_among(stripe, db, key) : NULL;
 }
 
+/* Of a key that has no version. */
+static NOINLINE void base_of_horizon(const struct access *access, unsigned db, bool exists, struct merge_record *record)
+{
+    const struct merge_horizon horizon = horizon_of(&access->store->horizon, db);
+
+    if (exists) /* from the time before */
+        record->base_place = merge_place_floor(horizon.floor);
+    else
+        merge_record_init(record, &horizon);
+}
+
+static ALWAYS_INLINE struct merge_place place_of_version(const struct access *access, uint64_t version)
+{
+    const uint64_t origin = origins_of_version(&access->store->origins, version);
+
+    /* Which of two with the same stamp is the older one is not known any more: another one is late. */
+    return (struct merge_place){version_stamp(version), origin != 0 ? origin : MERGE_ORIGIN_FLOOR};
+}
+
 void window_base(const struct access *access, unsigned db, bool exists, uint64_t version, struct merge_record *record)
 {
-    const struct store *store = access->store;
-    uint64_t origin;
-
     *record = (struct merge_record){.value = window_value(exists)};
     if (UNLIKELY(version == 0)) {
-        const struct merge_horizon horizon = horizon_of(&store->horizon, db);
-
-        if (exists) /* from the time before */
-            record->base_place = merge_place_floor(horizon.floor);
-        else
-            merge_record_init(record, &horizon);
+        base_of_horizon(access, db, exists, record);
         return;
     }
-    origin = origins_of_version(&store->origins, version);
-    /* Which of two with the same stamp is the older one is not known any more: another one is late. */
-    record->base_place = (struct merge_place){version_stamp(version), origin != 0 ? origin : MERGE_ORIGIN_FLOOR};
+    record->base_place = place_of_version(access, version);
     record->base_overwrote = version_overwrote(version);
 }
 
@@ -321,8 +363,6 @@ static void note_oldest(struct window_stripe *stripe)
 
     if (first != NULL)
         stamp = MAX(container_of(first, struct window_key, node)->linked, UINT64_C(1));
-    if (stripe->noted.first_stamp != 0)
-        stamp = stamp != 0 ? MIN(stamp, stripe->noted.first_stamp) : stripe->noted.first_stamp;
     if (stamp != atomic_load_explicit(&stripe->oldest, memory_order_relaxed))
         atomic_store_explicit(&stripe->oldest, stamp, memory_order_relaxed);
 }
@@ -519,58 +559,61 @@ void window_remove(struct access *access, struct window_key **known)
     remove_known(access, stripe_of_known(access, *known), known);
 }
 
+void window_freed(struct access *access, unsigned db, const struct key *key)
+{
+    struct window_key *known = find(stripe_of(access, key), db, key);
+
+    if (LIKELY(known == NULL || known->record.value == NULL))
+        return;
+    known->record.value = NULL;
+    window_changed(access, &known);
+}
+
 /* -------------------------------------------------------------------------------------------------- noted steps -- */
+
+/* Of a key before a step. */
+struct noted_base {
+    struct merge_place place;
+    bool overwrote, exists;
+};
 
 struct putting {
     struct access *access;
     struct window_stripe *stripe;
-    uint64_t frontier;
+    uint64_t settled; /* steps up to this stamp are */
 };
 
-static void note_noted(struct window_stripe *stripe)
+static uint64_t noted_bytes_of(const struct window_stripe *stripe)
 {
-    atomic_store_explicit(&stripe->noted_bytes, stripe->noted.bytes, memory_order_relaxed);
-    atomic_store_explicit(&stripe->noted_keys, stripe->noted.keys, memory_order_relaxed);
-    note_oldest(stripe);
+    return atomic_load_explicit(&stripe->its.bytes[0], memory_order_relaxed) +
+           atomic_load_explicit(&stripe->its.bytes[1], memory_order_relaxed);
 }
 
-static void release_noted(const struct noted_step *step, void *context)
+static uint64_t noted_keys_of(const struct window_stripe *stripe)
 {
-    key_undo_drop_image(context, step->undo.data);
+    return atomic_load_explicit(&stripe->its.keys[0], memory_order_relaxed) +
+           atomic_load_explicit(&stripe->its.keys[1], memory_order_relaxed);
 }
 
-/* What is settled of them, or older than this stamp. Those behind which a key is missing are tombstones then. */
-static uint64_t drop_noted(struct access *access, struct window_stripe *stripe, uint64_t until)
+static void begin_age(struct noted_share *its, uint64_t mark, bool keeps_last)
 {
-    const uint32_t keys = stripe->noted.keys, missing = stripe->noted.missing;
-
-    while (stripe->noted.first_stamp != 0 && stripe->noted.first_stamp <= until)
-        noted_steps_drop_first(&stripe->noted, release_noted, access);
-    if (stripe->noted.missing != missing)
-        horizon_raise_floor(&access->store->horizon, until);
-    note_noted(stripe);
-    return keys - stripe->noted.keys;
+    atomic_store_explicit(&its->bytes[1], keeps_last ? its->bytes[0] : 0, memory_order_relaxed);
+    atomic_store_explicit(&its->keys[1], keeps_last ? its->keys[0] : 0, memory_order_relaxed);
+    atomic_store_explicit(&its->bytes[0], 0, memory_order_relaxed);
+    atomic_store_explicit(&its->keys[0], 0, memory_order_relaxed);
+    its->mark = mark;
 }
 
-static void put_noted(const struct noted_step *step, void *context)
+/* A step at the end of a key becomes one of a record. */
+static void put_step(struct putting *putting, const struct noted_step *step, bool exists)
 {
-    const struct putting *putting = context;
     struct access *access = putting->access;
     const struct key key = {step->name, step->hash};
     const struct merge_item item = {.words = step->words};
-    struct key_undo *undo = NULL;
-    struct window_key *known;
+    struct key_undo *undo = step->undo.size != 0 ? key_undo_of_image(step->undo.data) : NULL;
+    struct window_key *known = find(putting->stripe, step->db, &key);
     struct merge_entry *entry;
 
-    if (step->undo.size != 0)
-        undo = key_undo_of_image(step->undo.data);
-    if (step->place.stamp <= putting->frontier) { /* the next one of its key has it as its base */
-        if (!step->exists)
-            horizon_raise_floor(&access->store->horizon, putting->frontier);
-        key_undo_release(access, &undo);
-        return;
-    }
-    known = find(putting->stripe, step->db, &key);
     if (known == NULL) {
         const struct merge_record record = {.base_place = step->base,
                                             .base_overwrote = step->base_overwrote,
@@ -579,29 +622,39 @@ static void put_noted(const struct noted_step *step, void *context)
         known = window_add(access, step->db, &key, &record);
     }
     entry = merge_entry_create(step->place.origin, step->place.stamp, step->previous, step->wall, false, &item, 1);
-    merge_record_ran(&known->record, &entry->ops[0], (struct merge_undo *)undo, !step->existed,
-                     window_value(step->exists));
+    merge_record_ran(&known->record, &entry->ops[0], (struct merge_undo *)undo, !step->existed, window_value(exists));
     window_appended(access, known);
+}
+
+static void put_noted(const struct noted_step *step, void *context)
+{
+    struct putting *putting = context;
+
+    if (step->place.stamp > putting->settled)
+        put_step(putting, step, true);
+    else if (step->owns) /* the next one of its key has it as its base */
+        release_noted(step, putting->access);
 }
 
 /* Somebody asks for a record. */
 static COLD void put_all(struct access *access, struct window_stripe *stripe)
 {
-    struct putting putting = {access, stripe, horizon_frontier(&access->store->horizon)};
-    struct noted_steps taken;
+    struct window *window = access->store->window;
+    struct putting putting = {access, stripe, noted_end(access)};
 
-    (void)drop_noted(access, stripe, putting.frontier);
-    taken = noted_steps_take(&stripe->noted);
-    note_noted(stripe);
-    while (taken.first != NULL) {
-        noted_steps_each_of_first(&taken, put_noted, &putting);
-        noted_steps_drop_first(&taken, NULL, NULL);
-    }
+    stripe->noted_last = 0;
+    begin_age(&stripe->its, 0, false);
+    noted_steps_take(&window->noted, (uint32_t)(stripe - window->stripes), put_noted, &putting);
+}
+
+static inline bool has_noted(const struct access *access, const struct window_stripe *stripe)
+{
+    return stripe->noted_last > noted_end(access);
 }
 
 static inline void put_if_any(struct access *access, struct window_stripe *stripe)
 {
-    if (UNLIKELY(stripe->noted.first != NULL))
+    if (UNLIKELY(has_noted(access, stripe)))
         put_all(access, stripe);
 }
 
@@ -613,60 +666,159 @@ struct window_key *window_find(struct access *access, unsigned db, const struct 
     return find(stripe, db, key);
 }
 
-struct window_key *window_find_for_step(struct access *access, unsigned db, const struct key *key, uint64_t version)
+struct window_key *window_find_for_step(struct access *access, unsigned db, const struct key *key)
 {
-    struct window_stripe *stripe = stripe_of(access, key);
-
-    if (UNLIKELY(version == 0 && stripe->noted.missing != 0))
-        put_all(access, stripe);
-    return find(stripe, db, key);
+    return find(stripe_of(access, key), db, key);
 }
 
 /* Its last operation was a step that is not settled. */
 static bool may_be_noted(const struct access *access, uint64_t version)
 {
-    return version != 0 && !version_overwrote(version) &&
-           version_stamp(version) > horizon_frontier(&access->store->horizon);
+    return version != 0 && !version_overwrote(version) && version_stamp(version) > noted_end(access);
 }
 
 struct window_key *window_find_for_overwriting(struct access *access, unsigned db, const struct key *key,
-                                               uint64_t version, bool exists)
+                                               uint64_t version)
 {
     struct window_stripe *stripe = stripe_of(access, key);
 
-    if (UNLIKELY(stripe->noted.first != NULL) &&
-        (may_be_noted(access, version) || (stripe->noted.missing != 0 && (version == 0 || !exists))))
+    if (UNLIKELY(has_noted(access, stripe)) && may_be_noted(access, version))
         put_all(access, stripe);
     return find(stripe, db, key);
+}
+
+static ALWAYS_INLINE struct noted_step make_noted(unsigned db, const struct key *key, const struct noted_base *base,
+                                                  const struct window_step *step, uint64_t end)
+{
+    return (struct noted_step){.place = step->place,
+                               .base = base->place,
+                               .previous = step->previous,
+                               .wall = step->wall,
+                               .hash = key->hash,
+                               .db = db,
+                               .base_overwrote = base->overwrote,
+                               .existed = base->exists,
+                               .is_first = base->overwrote || base->place.stamp <= end,
+                               .owns = step->undo.size != 0 && key_undo_image_owns(step->undo.data),
+                               .name = key->name,
+                               .words = step->words,
+                               .undo = step->undo};
+}
+
+/* One behind which its key is missing is a tombstone when it is settled, so it is never only noted; nor one that is not
+ * younger than what was given up. */
+static NOINLINE void put_at_once(struct access *access, struct window_stripe *stripe, unsigned db,
+                                 const struct key *key, const struct noted_base *base, const struct window_step *step)
+{
+    const struct noted_step noted = make_noted(db, key, base, step, 0);
+    struct putting putting = {access, stripe, 0};
+
+    put_if_any(access, stripe);
+    put_step(&putting, &noted, step->exists);
+}
+
+static ALWAYS_INLINE void note_step(struct access *access, struct window_stripe *stripe, unsigned db,
+                                    const struct key *key, const struct noted_base *base,
+                                    const struct window_step *step)
+{
+    struct window *window = access->store->window;
+    const uint32_t index = (uint32_t)key->hash & access->store->stripe_mask;
+    const uint64_t end = noted_end(access);
+    struct noted_step noted;
+
+    if (UNLIKELY(!step->exists || step->place.stamp <= end)) {
+        put_at_once(access, stripe, db, key, base, step);
+        return;
+    }
+    if (UNLIKELY(stripe->its.mark <= end))
+        begin_age(&stripe->its, step->place.stamp, stripe->noted_last > end);
+    noted_add_count(&stripe->its.keys[0], base->overwrote || base->place.stamp <= end);
+    stripe->noted_last = MAX(stripe->noted_last, step->place.stamp);
+    noted = make_noted(db, key, base, step, end);
+    noted_add_count(&stripe->its.bytes[0], noted_steps_add(&window->noted, index, &noted, end, release_noted, access));
+    if (UNLIKELY(atomic_load_explicit(&stripe->its.bytes[0], memory_order_relaxed) > NOTED_MOST_BYTES / 2))
+        put_all(access, stripe);
 }
 
 void window_note(struct access *access, unsigned db, const struct key *key, const struct merge_record *base,
                  const struct window_step *step)
 {
     struct window_stripe *stripe = stripe_of(access, key);
-    const uint64_t frontier = horizon_frontier(&access->store->horizon);
 
     debug_assert(find(stripe, db, key) == NULL);
-    if (UNLIKELY(stripe->noted.first_stamp != 0 && stripe->noted.first_stamp <= frontier))
-        (void)drop_noted(access, stripe, frontier);
-    noted_steps_add(&stripe->noted,
-                    &(struct noted_step){.place = step->place,
-                                         .base = base->base_place,
-                                         .previous = step->previous,
-                                         .wall = step->wall,
-                                         .hash = key->hash,
-                                         .db = db,
-                                         .base_overwrote = base->base_overwrote,
-                                         .existed = base->value != NULL,
-                                         .exists = step->exists,
-                                         .is_first = base->base_overwrote || base->base_place.stamp <= frontier,
-                                         .owns = step->undo.size != 0 && key_undo_image_owns(step->undo.data),
-                                         .name = key->name,
-                                         .words = step->words,
-                                         .undo = step->undo});
-    note_noted(stripe);
-    if (UNLIKELY(stripe->noted.bytes > NOTED_MOST_BYTES))
-        put_all(access, stripe);
+    note_step(access, stripe, db, key,
+              &(struct noted_base){base->base_place, base->base_overwrote, base->value != NULL}, step);
+}
+
+static NOINLINE void note_unversioned(struct access *access, struct window_stripe *stripe, unsigned db,
+                                      const struct key *key, bool existed, const struct window_step *step)
+{
+    struct merge_record base;
+
+    window_base(access, db, existed, 0, &base);
+    note_step(access, stripe, db, key, &(struct noted_base){base.base_place, base.base_overwrote, base.value != NULL},
+              step);
+}
+
+struct window_key *window_note_own(struct access *access, unsigned db, const struct key *key, uint64_t version,
+                                   bool existed, const struct window_step *step)
+{
+    struct window_stripe *stripe = stripe_of(access, key);
+    struct window_key *known = find(stripe, db, key);
+
+    if (known != NULL)
+        return known;
+    if (UNLIKELY(version == 0))
+        note_unversioned(access, stripe, db, key, existed, step);
+    else
+        note_step(access, stripe, db, key,
+                  &(struct noted_base){place_of_version(access, version), version_overwrote(version), existed}, step);
+    return NULL;
+}
+
+void window_settle_noted(struct access *access)
+{
+    struct noted_steps *noted = &access->store->window->noted;
+
+    (void)noted_steps_drop(noted, noted_end(access), release_noted, access);
+    noted_steps_trim(noted);
+    lazyfree_after_release(access);
+}
+
+uint64_t window_oldest_noted(const struct store *store)
+{
+    return noted_steps_oldest(&store->window->noted);
+}
+
+uint64_t window_give_up_noted(struct access *access, uint64_t stamp)
+{
+    struct window *window = access->store->window;
+    uint64_t count;
+
+    if (stamp > atomic_load_explicit(&window->given_up, memory_order_relaxed))
+        atomic_store_explicit(&window->given_up, stamp, memory_order_relaxed);
+    count = noted_steps_drop(&window->noted, stamp, release_noted, access);
+    lazyfree_after_release(access);
+    atomic_fetch_add_explicit(&window->given_up_keys, count, memory_order_relaxed);
+    return count;
+}
+
+bool window_is_wasteful(const struct store *store)
+{
+    const struct noted_steps *noted = &store->window->noted;
+
+    return noted_steps_taken_bytes(noted) > noted_steps_bytes(noted) / 4;
+}
+
+bool window_has_noted(const struct store *store, uint32_t stripe)
+{
+    return noted_bytes_of(&store->window->stripes[stripe]) != 0;
+}
+
+void window_put_noted(struct access *access, uint32_t stripe)
+{
+    access_assert_holds(access, stripe);
+    put_if_any(access, &access->store->window->stripes[stripe]);
 }
 
 /* ------------------------------------------------------------------------------------------------- many of them -- */
@@ -686,8 +838,6 @@ void window_each_lasting(struct access *access, uint32_t stripe_index,
     struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
 
     access_assert_holds(access, stripe_index);
-    if (stripe->noted.missing != 0)
-        put_all(access, stripe);
     LIST_FOREACH_SAFE(node, &stripe->dirty)
         visit(access, container_of(node, struct window_key, node), context);
     LIST_FOREACH_SAFE(node, &stripe->by_change)
@@ -763,8 +913,6 @@ bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
     uint32_t fetched = 0;
 
     access_assert_holds(access, stripe_index);
-    if (stripe->noted.first_stamp != 0 && stripe->noted.first_stamp <= frontier)
-        (void)drop_noted(access, stripe, frontier);
     for (; (first = list_first(&stripe->by_change)) != NULL; most--) {
         struct window_key *known = container_of(first, struct window_key, node);
 
@@ -794,8 +942,7 @@ bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
 
 static uint64_t bytes_of(const struct window_stripe *stripe)
 {
-    return atomic_load_explicit(&stripe->bytes, memory_order_relaxed) +
-           atomic_load_explicit(&stripe->noted_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&stripe->bytes, memory_order_relaxed) + noted_bytes_of(stripe);
 }
 
 bool window_has_grown(const struct store *store, uint32_t stripe_index)
@@ -836,7 +983,7 @@ void window_join(struct access *access, uint32_t stripe_index, uint64_t until)
     if (touch_of == NULL)
         return;
     window_model_init(&visit.model, access);
-    if (stripe->noted.bytes > (uint64_t)stripe->noted.keys * NOTED_KEY_BYTES)
+    if (noted_bytes_of(stripe) > noted_keys_of(stripe) * NOTED_KEY_BYTES)
         put_if_any(access, stripe);
     LIST_FOREACH(node, &stripe->by_change)
         join_key(container_of(node, struct window_key, node), &visit);
@@ -852,9 +999,6 @@ uint64_t window_give_up_lists(struct access *access, uint32_t stripe_index, uint
     uint64_t count = 0;
 
     access_assert_holds(access, stripe_index);
-    if (stripe->noted.missing != 0)
-        put_all(access, stripe);
-    count = drop_noted(access, stripe, stamp);
     window_model_init(&model, access);
     LIST_FOREACH_SAFE(node, &stripe->by_change) {
         struct window_key *known = container_of(node, struct window_key, node);
@@ -880,8 +1024,6 @@ uint64_t window_give_up_tombstones(struct access *access, uint32_t stripe_index,
 
     access_assert_holds(access, stripe_index);
     horizon_raise_floor(&access->store->horizon, stamp);
-    if (stripe->noted.missing != 0)
-        put_all(access, stripe);
     LIST_FOREACH_SAFE(node, &stripe->by_change) {
         struct window_key *known = container_of(node, struct window_key, node);
 
@@ -911,7 +1053,8 @@ void window_totals(const struct store *store, struct window_totals *totals)
         totals->given_up += atomic_load_explicit(&stripe->given_up, memory_order_relaxed);
         totals->joined += atomic_load_explicit(&stripe->joined, memory_order_relaxed);
         totals->keys += table_count(&stripe->keys);
-        totals->keys += atomic_load_explicit(&stripe->noted_keys, memory_order_relaxed);
-        totals->bytes += atomic_load_explicit(&stripe->noted_bytes, memory_order_relaxed);
     }
+    totals->keys += noted_steps_keys(&window->noted);
+    totals->bytes += noted_steps_bytes(&window->noted);
+    totals->given_up += atomic_load_explicit(&window->given_up_keys, memory_order_relaxed);
 }

@@ -5,8 +5,9 @@
  * A record's `value` is only a sign that the key is there. The value is in the keyspace.
  *
  * Most keys with a list are written once or twice and then settle, without anybody asking for them. So a step at the
- * end of a key without a record is only noted (store/noted_steps.h): packed behind the stripe's others. Who looks for a
- * record, or at all of them, finds all noted steps of the stripe as records. A key never has both.
+ * end of a key without a record is only noted (store/noted_steps.h): packed behind what the thread noted before,
+ * wherever that was. Who looks for a record, or at all of them, finds all noted steps of the stripe as records. A key
+ * never has both.
  *
  * Each stripe has its own table, in the order of last changes; the stripe's lock guards it, so a stripe is held in
  * every function here but those that say otherwise. There is no window until the store stamps (store_set_stamping). */
@@ -59,7 +60,7 @@ void window_set_touch(struct merge_touch (*its)(struct slice words));
 
 /* For the store; with the gate owned. */
 void window_create(struct store *store);
-void window_destroy(struct store *store);
+void window_destroy(struct access *access);
 
 #define WINDOW_THERE ((struct merge_value *)(uintptr_t)&window_there)
 extern const char window_there;
@@ -75,11 +76,11 @@ bool window_fetch(const struct access *access, const uint64_t *hashes, uint32_t 
 
 struct window_key *window_find(struct access *access, unsigned db, const struct key *key); /* NULL: no record */
 /* For whoever adds an operation at the end of a key: as window_find, but steps that are only noted stay so, and are no
- * record. What the last one was says the key's version, as for window_base. For one that overwrites, exists: the key is
- * there behind it; the steps that it makes pointless are not noted any more. */
-struct window_key *window_find_for_step(struct access *access, unsigned db, const struct key *key, uint64_t version);
+ * record. What the last one was says the key's version, as for window_base. */
+struct window_key *window_find_for_step(struct access *access, unsigned db, const struct key *key);
+/* For one that overwrites: as above, but the steps that it makes pointless are not noted any more. */
 struct window_key *window_find_for_overwriting(struct access *access, unsigned db, const struct key *key,
-                                               uint64_t version, bool exists);
+                                               uint64_t version);
 /* What a key without a record is. Version 0: it was not stamped, or is missing. One that is missing has a version only
  * if what has deleted it is not written down yet. */
 void window_base(const struct access *access, unsigned db, bool exists, uint64_t version, struct merge_record *record);
@@ -90,6 +91,10 @@ struct window_key *window_add(struct access *access, unsigned db, const struct k
  * base as window_base says. `undo` is an image (undo.h) and taken over; empty: the operation changed nothing. */
 void window_note(struct access *access, unsigned db, const struct key *key, const struct merge_record *base,
                  const struct window_step *step);
+/* window_find_for_step, window_base and window_note in one. Returns the key's record; then the step is not noted, and
+ * belongs behind it. NULL: there was none. */
+struct window_key *window_note_own(struct access *access, unsigned db, const struct key *key, uint64_t version,
+                                   bool existed, const struct window_step *step);
 /* The record has changed; *known is NULL if there is nothing left to be known of it. */
 void window_changed(struct access *access, struct window_key **known);
 void window_appended(struct access *access, struct window_key *known); /* its list has got one step more, at its end */
@@ -97,6 +102,9 @@ void window_inserted(struct access *access, struct window_key *known, const stru
 void window_mark(struct access *access, struct window_key *known, struct merge_place mark);
 void window_clean(struct access *access, struct window_key *known); /* call window_changed then */
 void window_remove(struct access *access, struct window_key **known);
+/* The memory of a key was freed that had expired, and was settled: a record that is left, as of a dirty one, is that of
+ * one that is missing. */
+void window_freed(struct access *access, unsigned db, const struct key *key);
 
 /* --- everything, or a part --- */
 
@@ -108,6 +116,12 @@ void window_each(struct access *access, uint32_t stripe,
 /* Only those that tell more than a list and what the key's version says: of dirty keys and those that are missing. */
 void window_each_lasting(struct access *access, uint32_t stripe,
                          void (*visit)(struct access *access, struct window_key *known, void *context), void *context);
+/* Drops noted steps that F has passed, of all stripes; none has to be held. */
+void window_settle_noted(struct access *access);
+/* A quarter of the memory that noted steps hold is that of steps which are records by now. */
+bool window_is_wasteful(const struct store *store);
+bool window_has_noted(const struct store *store, uint32_t stripe); /* it may; without the lock */
+void window_put_noted(struct access *access, uint32_t stripe);     /* makes records of them */
 /* True if the stripe has a record whose list, or tombstone, F has passed. Without the lock. */
 bool window_has_settled(const struct store *store, uint32_t stripe);
 bool window_has_dirty(const struct store *store, uint32_t stripe); /* likewise */
@@ -123,8 +137,10 @@ void window_join(struct access *access, uint32_t stripe, uint64_t until);
  * keys. */
 uint64_t window_give_up_lists(struct access *access, uint32_t stripe, uint64_t stamp);
 uint64_t window_give_up_tombstones(struct access *access, uint32_t stripe, uint64_t stamp);
+uint64_t window_give_up_noted(struct access *access, uint64_t stamp); /* of all stripes; none has to be held */
 /* A stamp that no record of the stripe was changed before; 0: there is none. Without the lock. */
 uint64_t window_oldest(const struct store *store, uint32_t stripe);
+uint64_t window_oldest_noted(const struct store *store); /* up to which something is to be given up; 0: nothing is */
 
 struct window_totals {
     uint64_t bytes, keys, tombstones, dirty;

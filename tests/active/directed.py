@@ -20,6 +20,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import certificates     # noqa: E402
 import mesh as meshes       # noqa: E402
 import picture as pictures      # noqa: E402
 import rows as tables       # noqa: E402
@@ -798,6 +799,36 @@ def writes_while_a_node_loads(env):
 
 
 @test("core", only="ours")
+def a_node_loads_for_longer_than_it_is_waited_for(env):
+    """Its peers give it up as silent, and their links end; behind its data it takes what it has missed."""
+    with env.mesh(2, options=("--appendonly", "yes", "--active-peer-timeout", "1", "--repl-timeout", "2")) as mesh:
+        a, b = mesh.nodes
+        mesh.settle(30)
+        b.calls([["SET", "key:%d" % number, number] for number in range(2000)])
+        mesh.settle(30)
+        b.ask("BGREWRITEAOF")       # keys of a base are delayed, commands are not
+        wait_until(lambda: b.info("persistence")["aof_rewrites"] == "1" and
+                   b.info("persistence")["aof_rewrite_in_progress"] == "0", 20, "the file has a base")
+        b.options = [*b.options, "--key-load-delay", "2500"]
+        b.kill()
+        mark = len(a.log(1 << 24))
+        b.start(False)
+        wait_until(lambda: b.call("PING")[1].startswith(b"LOADING"), 20, "it is loading")
+        number = 0
+        while (b.call("GET", "n")[1] or b"").startswith(b"LOADING"):
+            in_turn(a, "INCR n", "RPUSH list %d" % number)
+            number += 1
+        if "it is not waited for any more" not in a.log(1 << 24)[mark:]:
+            raise Wrong("it was not given up")
+        b.wait_ready(30)
+        b.read_operations()
+        in_turn(b, "INCR n")
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("LLEN", "list"), ("EXISTS", "key:0", "key:1999")],
+                   [b"%d" % (number + 1), number, 2])
+
+
+@test("core", only="ours")
 def the_sponsor_crashes_after_a_join(env):
     """A newcomer has its state from one node, which is lost with its disk: what both have written is everywhere."""
     with env.mesh(3, connected=False, options=("--active-history-limit", "1mb")) as mesh:
@@ -1007,6 +1038,34 @@ def save(node):
     time.sleep(max(0.0, int(last) + 1.05 - time.time()))
     node.ask("BGSAVE")
     wait_until(lambda: node.ask("LASTSAVE") != last, 30, "the file is written")
+
+
+@test("core", only="ours")
+def a_flush_meets_what_expired_while_dirty(env):
+    """Keys that came too late are to be written anew, one a second, and are freed as expired before that, or lose their
+    last member: a peer's flush finds them missing."""
+    with env.mesh(2, options=("--active-window-size", "1048576", "--active-repair-rate", "1")) as mesh:
+        a, b = mesh.nodes
+        lists, sets = (["%s:%d" % (kind, number) for number in range(50)] for kind in ("list", "set"))
+        mesh.settle(30)
+        kept = int(a.ask("DBSIZE"))
+        mesh.cut()
+        for step in range(40):
+            for node in mesh.nodes:
+                node.calls([["RPUSH", key, b"x" * 200] for key in lists])
+                node.calls([["SADD", key, b"%d" % step + b"x" * 200] for key in sets])
+        for node in mesh.nodes:
+            node.calls([["PEXPIRE", key, "2000"] for key in lists])
+            node.calls([["EXPIREMEMBER", key, b"%d" % step + b"x" * 200, "2"] for key in sets for step in range(40)])
+        mesh.heal()
+        wait_until(lambda: all(int(node.info("replication")["active_dirty_keys"]) > 50 for node in mesh.nodes), 10,
+                   "keys are late")
+        wait_until(lambda: all(int(node.ask("DBSIZE")) <= kept for node in mesh.nodes), 20, "all is freed")
+        if any(node.info("replication")["active_dirty_keys"] == "0" for node in mesh.nodes):
+            raise Wrong("nothing is dirty any more")
+        in_turn(a, "FLUSHALL")
+        in_turn(b, "FLUSHALL", "SET behind 1")
+        mesh.settle(60)
 
 
 @test("core", only="ours")
@@ -2043,6 +2102,75 @@ def nothing_is_forwarded(env):
         env.expect(mesh, [("GET", "of a"), ("GET", "n")], [b"1", b"600"])
         if old or not 1200 <= came <= 1200 + 6 * 5:
             raise Wrong("%d entries were received, and %d twice, of 600 writes for two nodes each" % (came, old))
+
+
+@test("core", only="ours")
+def what_a_lost_disk_left_is_forwarded(env):
+    """multi-master-no-forward: what only some have of a node whose disk is lost comes from them: nobody else has it."""
+    with env.mesh(4, options=("--multi-master-no-forward", "yes")) as mesh:
+        a, b, c, d = mesh.nodes
+        mesh.settle(30)
+        mesh.cut((1, 3), (2, 3))
+        for number in range(20):
+            d.ask("INCR", "n")
+            d.ask("SADD", "s", number)
+        wait_until(has(a, "n", b"20"), 20, "one peer has it")
+        name = d.identity()
+        d.kill()
+        d.wipe()
+        d.start()
+        mesh.heal()
+        for node in (a, b, c):
+            node.ask("KEYDB.ACTIVE", "FORGET", name, "FORCE")
+        for node in mesh.nodes:
+            node.ask_when_loaded(20, "INCR", "n")
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("SCARD", "s")], [b"24", 20])
+
+
+@test("whole", only="ours")
+def links_over_tls(env):
+    """Cuts, restarts and new certificates; a peer of another authority is told why, and tries again at its pace."""
+    durable = ["--appendonly", "yes", "--appendfsync", "always"]
+    with env.mesh(3, options=lambda number: certificates.options_of_node(number) + durable) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        for number in range(5):
+            for node in mesh.nodes:
+                node.calls([["INCR", "n"], ["RPUSH", "list", number], ["SADD", "s", "%d of %s" % (number, node.name)]])
+            mesh.cut(((0, 1), (1, 2), (2, 0))[number % 3])
+            if number == 2:
+                c.kill()
+                c.start()
+            for node in mesh.nodes:
+                node.ask_when_loaded(20, "INCR", "n")
+            mesh.heal()
+        mesh.settle(30)
+        env.expect(mesh, [("GET", "n"), ("LLEN", "list"), ("SCARD", "s")], [b"30", 15, 15])
+
+        before = a.info("replication")["active_links_up"]
+        mark = len(b.log(1 << 24))
+        a.ask("CONFIG", "SET", *certificates.words("other", ""))    # links that are up go on
+        a.ask("INCR", "n")
+        mesh.settle(20)
+        if a.info("replication")["active_links_up"] != before:
+            raise Wrong("a new certificate ended links")
+        mesh.flicker((1, 0), (0, 1))
+        told = "certificate verify failed|unknown ca"
+        wait_until(lambda: re.search(told, b.log(1 << 24)[mark:]), 20,
+                   lambda: "the log says that the authority is another one\n" + b.log(1500))
+        b.ask("INCR", "n")                          # by way of c
+        mesh.settle(20)
+        began, before = time.monotonic(), mesh.links[1, 0].accepted
+        wait_until(lambda: mesh.links[1, 0].accepted >= before + 3, 30, "it tries again")
+        spent, tries = time.monotonic() - began, mesh.links[1, 0].accepted - before
+        if tries > 4 + 4 * spent:
+            raise Wrong("it tried %d times in %.1f s" % (tries, spent))
+        a.ask("CONFIG", "SET", *certificates.words("main", ""))
+        mesh.wait_for_all(30)
+        a.ask("INCR", "n")
+        mesh.settle(20)
+        env.expect(mesh, [("GET", "n")], [b"33"])
 
 
 @test("core", only="ours")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The examples of utils/active as processes of this machine: the commands that the compose files give to containers,
 with names of services as ports of loopback, and HAProxy in front where it is installed; the systemd unit and the lines
-that it asks for; the lines of the first page that set up a pair.
+that it asks for. (What documents show is run by tests/docs.)
 
     tests/active/examples.py --server build/release/bin/keydb-server
 """
@@ -162,37 +162,6 @@ def check_unit(server, folder):
         raise SystemExit("systemd: %s" % found.stderr.decode())
 
 
-def check_first_page(server, folder):
-    """Its lines word by word, but for the ports and for servers that stay our children."""
-    text = open(os.path.join(ROOT, "README.md"), encoding="utf-8").read()
-    block = text[text.index("Two nodes, each told of the other one:"):]
-    lines = [line.strip() for line in re.findall(r"^    .*$", block[:block.index("\n\nWith more")], re.MULTILINE)]
-    ports = {name: str(free_port()) for name in re.findall(r"--port (\d+)", block)}
-    processes, replies = [], []
-    try:
-        for line in lines:
-            words = [ports.get(word, word) for word in line.split()]
-            if words[0] == "mkdir":
-                subprocess.run(words, cwd=folder, check=True, timeout=SECONDS)
-            elif words[0] == "keydb-server":
-                words[words.index("--daemonize") + 1] = "no"
-                processes.append(subprocess.Popen([server] + words[1:], cwd=folder, stdin=subprocess.DEVNULL,
-                                                  stdout=subprocess.DEVNULL))
-                port = int(words[words.index("--port") + 1])
-                wait_for("it answers", lambda port=port: call(port, "PING") == "+PONG")
-            else:
-                port = int(words[words.index("-p") + 1])
-                replies.append(call(port, *words[3:]))
-        if len(processes) != 2 or replies != ["+OK", "+OK", ":1", ":1"] and replies != ["+OK", "+OK", ":1", ":2"]:
-            raise SystemExit("the first page's lines give %s" % replies)
-        for port in ports.values():
-            wait_for("both increments are there", lambda port=port: call(int(port), "GET", "visits") == "2")
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait(SECONDS)
-
-
 def check_mesh(server, folder):
     mesh = Mesh(server, os.path.join(EXAMPLES, "docker-compose.mesh.yml"), folder)
     front = None
@@ -229,7 +198,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", required=True)
     arguments = parser.parse_args()
-    parts = (("pair", check_pair), ("mesh", check_mesh), ("unit", check_unit), ("first page", check_first_page))
+    parts = (("pair", check_pair), ("mesh", check_mesh), ("unit", check_unit))
     for name, part in parts:
         with tempfile.TemporaryDirectory(prefix="keydb-examples-") as folder:
             part(os.path.abspath(arguments.server), folder)

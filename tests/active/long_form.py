@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 
+import certificates
 import mesh as meshes
 import picture as pictures
 import plan as plans
@@ -62,6 +63,7 @@ CROSSES = {
         ("hash-max-listpack-entries", "1"), ("hash-max-listpack-entries", "128"), ("activedefrag", "yes"),
         ("journal-memory-limit", "1mb"), ("replica-serve-stale-data", "yes")))]] * 3, exact=False, counts=False),
     "watch": Cross(),
+    "tls": Cross(certificates.options_of_node),
 }
 
 

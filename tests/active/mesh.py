@@ -100,6 +100,11 @@ class Node(Server):
             if self.kind == "ours" and self.active:
                 self.read_operations()
 
+    def link_port(self):
+        """Where others receive from it: over TLS, if it is given a port for that."""
+        words = self.options
+        return int(words[words.index("--tls-port") + 1]) if "--tls-port" in words else self.port
+
     def read_operations(self):
         """From here on, and those that the append-only file brought."""
         reply = self.call("DEBUG", "OPERATIONS", "START", "ALL")
@@ -302,7 +307,7 @@ class Mesh:
         return self.nodes[-1]
 
     def make_link(self, receiver, sender):
-        link = (Proxy if self.separate else Forwarder)(self.nodes[sender].port)
+        link = (Proxy if self.separate else Forwarder)(self.nodes[sender].link_port())
         if self.delay_s:
             link.delay(self.delay_s)
         self.links[receiver, sender] = link

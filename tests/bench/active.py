@@ -17,7 +17,9 @@ cut              a pair is cut: 3,000,000 INCR of 10,000 counters and 300,000 HI
                  meanwhile; what was not exact
 off              instructions a GET and a SET of --plain (an older server) and of this one, active replication off
 
-Servers take turns, printed are medians. The load generator is build/release/bench/load beside the server.
+Servers take turns, printed are medians. Where processor time is measured the written node has a processor of its own,
+and its peer and the load generator share another one: so none of them drives the written one away. The load
+generator is build/release/bench/load beside the server.
 """
 import argparse
 import json
@@ -38,6 +40,12 @@ from group import Wrong, wait_until     # noqa: E402 (the path is set by mesh)
 
 MIB = 1 << 20
 WRITES = ("set", "incr", "hset")
+CPUS = sorted(os.sched_getaffinity(0))
+
+
+def pin(node, cpu):
+    for thread in os.listdir("/proc/%d/task" % node.pid()):
+        os.sched_setaffinity(int(thread), {cpu})
 
 
 class Instructions:
@@ -66,8 +74,9 @@ class Bench:
         self.program = options.load or os.path.join(os.path.dirname(os.path.abspath(options.server)), "..", "bench",
                                                     "load")
 
-    def load(self, node, *words):
-        done = subprocess.run([self.program, "--port", str(node.port), "--json", *map(str, words)],
+    def load(self, node, *words, apart=False):
+        pinned = ["taskset", "-c", str(CPUS[-1])] if apart else []
+        done = subprocess.run([*pinned, self.program, "--port", str(node.port), "--json", *map(str, words)],
                               capture_output=True, text=True, timeout=600, check=False)
         if not done.stdout:
             raise Wrong("the load generator: %s" % done.stderr.strip())
@@ -92,10 +101,12 @@ class Bench:
         with self.servers(kind) as servers:
             self.fill(servers.nodes[0], write, keys)
             servers.wait()
+            for index, node in enumerate(servers.nodes):
+                pin(node, CPUS[0] if index == 0 else CPUS[-1])
             before = [node.cpu_seconds() for node in servers.nodes]
             counters = Instructions([node.pid() for node in servers.nodes] if self.options.instructions else [])
             done = self.load(servers.nodes[0], "--write", write, "--keys", keys, "--count", count, "--pipeline", 32,
-                             "--connections", self.options.connections)
+                             "--connections", self.options.connections, apart=True)
             servers.wait()
             cpu = [(node.cpu_seconds() - start) / count * 1e6 for node, start in zip(servers.nodes, before)]
             counts = counters.end()
@@ -117,6 +128,8 @@ class Bench:
             self.fill(servers.nodes[0], "set", keys)
             servers.wait()
             servers.wait_settled()
+            for node in servers.nodes:
+                self.wait_steady(node)
             used = [(self.used(node) - start) / keys for node, start in zip(servers.nodes, before)]
             return {"node, bytes a key": used[0], "peer, bytes a key": used[-1]}
 
@@ -124,6 +137,17 @@ class Bench:
         """Without what the journal has."""
         fields = node.info("memory")
         return int(fields["used_memory"]) - int(fields.get("mem_journal", 0))
+
+    def wait_steady(self, node):
+        """What the history and links had is given back by and by."""
+        seen = [self.used(node)]
+
+        def is_steady():
+            time.sleep(0.5)
+            seen.append(self.used(node))
+            return len(seen) > 3 and max(seen[-3:]) - min(seen[-3:]) < max(seen) // 10000
+
+        wait_until(is_steady, 60, "its memory is steady")
 
     def window(self, kind):
         if kind == "plain":

@@ -522,6 +522,8 @@ static bool read_integer(const struct merge_value *value, const struct value_par
     char as_written[32];
 
     *number = 0;
+    if (value->type != (is_string ? VALUE_STRING : VALUE_HASH)) /* refused; what it met may have expired nevertheless */
+        return false;
     if (!is_string && (value->members >> part->member & 1) == 0)
         return true;
     return parse_integer(text, size, number) && snprintf(as_written, sizeof(as_written), "%ld", *number) == size &&

@@ -472,25 +472,32 @@ static void cmd_brpoplpush(struct request *request)
 
 /* ----------------------------------------------------------------------------------- removing what others popped -- */
 
-/* Takes the first element with these bytes from that end on, if it is not too deep. */
-static bool take_element(struct quicklist *list, enum quicklist_end end, struct slice element)
+/* Takes the first element that is the needle from the place `from` on, counted from that end, up to before `to`. */
+static bool take_between(struct quicklist *list, enum quicklist_end end, int64_t from, int64_t to,
+                         const struct quicklist_needle *needle)
 {
-    const struct quicklist_needle needle = quicklist_needle_make(element);
     const bool from_head = end == QUICKLIST_HEAD;
     struct quicklist_iter iter;
     struct listpack_value value;
     bool found = false;
 
-    quicklist_iter_init(&iter, list, from_head ? 0 : -1, from_head ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD);
-    for (unsigned seen = 0; !found && seen < POP_SEARCH_ELEMENTS && quicklist_iter_next(&iter, &value); seen++) {
-        if (seen == POP_NEAR_ELEMENTS && !quicklist_may_have(list, end, POP_SEARCH_ELEMENTS, element))
-            break;
-        found = quicklist_value_is(&value, &needle);
-    }
+    quicklist_iter_init(&iter, list, from_head ? from : -1 - from, from_head ? QUICKLIST_FORWARD : QUICKLIST_BACKWARD);
+    for (int64_t at = from; !found && at < to && quicklist_iter_next(&iter, &value); at++)
+        found = quicklist_value_is(&value, needle);
     if (found)
         quicklist_delete(list, &iter);
     quicklist_iter_fini(&iter);
     return found;
+}
+
+/* Takes the first element with these bytes from that end on, if it is not too deep. */
+static bool take_element(struct quicklist *list, enum quicklist_end end, struct slice element)
+{
+    const struct quicklist_needle needle = quicklist_needle_make(element);
+
+    return take_between(list, end, 0, POP_NEAR_ELEMENTS, &needle) ||
+           (quicklist_may_have(list, end, POP_SEARCH_ELEMENTS, element) &&
+            take_between(list, end, POP_NEAR_ELEMENTS, POP_SEARCH_ELEMENTS, &needle));
 }
 
 /* KEYDB.OP.POP key LEFT|RIGHT element [element ...]: elements that a peer has popped from that end. Those that are not

@@ -257,6 +257,8 @@ static void debug_window(struct request *request)
         horizon_raise(&store->horizon, (uint64_t)frontier, wall);
         for (uint32_t i = 0; store->window != NULL && i <= store->stripe_mask; i++)
             (void)window_settle(request->access, i, UINT32_MAX);
+        if (store->window != NULL)
+            window_settle_noted(request->access);
     }
     window_totals(store, &totals);
     reply_array(request, 8);

@@ -388,6 +388,7 @@ static void build(struct command *command, const struct command_row *row, const 
     *specs += command->key_spec_count;
     set_legacy_range(command);
     command->operation_kind = operation_kind(command->full_name);
+    command->operation_key = (uint8_t)MIN(MAX(command->first_key, 0), EFFECT_KEY_MOST);
 }
 
 static bool is_operation(const struct command *command)

@@ -167,7 +167,8 @@ struct command {
     struct key_spec *key_specs;
     int first_key, last_key, key_step; /* the legacy range; 0: none */
     bool simple_keys;                  /* the legacy range covers all keys */
-    uint8_t operation_kind;            /* operation.h */
+    uint8_t operation_kind;            /* operation.h; 0: the command depends on what is older */
+    uint8_t operation_key;             /* operation_key_index */
     const struct command *container;   /* NULL if not a subcommand */
     struct command *subcommands;
     uint32_t subcommand_count;

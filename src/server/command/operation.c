@@ -175,17 +175,12 @@ bool operation_tells_late_flush(const struct command *command)
     return command->operation_kind == TELLS_LATE_FLUSH;
 }
 
-unsigned operation_key_index(const struct command *command)
-{
-    return (unsigned)MIN(MAX(command->first_key, 0), EFFECT_KEY_MOST);
-}
-
 static inline void describe(struct effects *effects, const struct command *command, const struct slice *words,
                             uint32_t word_count, unsigned flags)
 {
-    if (LIKELY(command->operation_kind <= OVERWRITES_WITHOUT_OPTIONS)) {
-        flags |= operation_overwrites(command, words, word_count) ? EFFECT_OVERWRITES : 0;
-    } else {
+    if (LIKELY(command->operation_kind == OVERWRITES_WITHOUT_OPTIONS)) {
+        flags |= is_plain_set(words, word_count) ? EFFECT_OVERWRITES : 0;
+    } else if (command->operation_kind != 0) {
         flags |= EFFECT_OVERWRITES;
         flags |= operation_flushes(command) ? EFFECT_FLUSH : 0;
         flags |= operation_is_of_library(command) ? EFFECT_LIBRARY : 0;

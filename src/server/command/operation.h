@@ -13,6 +13,11 @@
 const struct command *operation_find(const struct slice *words, uint32_t word_count);
 /* Of a command from operation_find. True: whatever is older makes no difference to its key. */
 bool operation_overwrites(const struct command *command, const struct slice *words, uint32_t word_count);
+/* Its key among its words; 0: it has none. */
+static inline unsigned operation_key_index(const struct command *command)
+{
+    return command->operation_key;
+}
 
 /* What it does to its key, as far as running out of its place goes (the column "in place" of the table). Words that
  * could do more than that touch all. */
@@ -43,7 +48,6 @@ bool operation_flushes_words(const struct slice *words, uint32_t word_count);
 bool operation_is_of_library(const struct command *command); /* its first argument names it */
 bool operation_flushes_libraries(const struct command *command);
 bool operation_tells_late_flush(const struct command *command); /* of the database; its argument is the flush's stamp */
-unsigned operation_key_index(const struct command *command);    /* among the words; 0: it has no key */
 
 uint8_t operation_kind(struct slice full_name); /* for the registry: its command.operation_kind */
 

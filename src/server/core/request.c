@@ -5,6 +5,7 @@
 #include "server/core/client.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "store/effects_words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -209,6 +210,20 @@ void effect_add(struct request *request, const struct slice *args, uint32_t arg_
         return;
     effects_add_with_blobs(request->access->effects, request->db, args, arg_count, request_blob_of, request);
     effect_describe(request, args, arg_count);
+}
+
+void effect_add_own(const struct request *request)
+{
+    struct effects *effects = request->access->effects;
+    const struct slice *args = request->args;
+    const size_t room = effects_words_room(args, request->arg_count);
+
+    if (UNLIKELY(room >= EFFECT_BLOB_BYTES))
+        effects_add_with_blobs(effects, request->db, args, request->arg_count, request_blob_of, request);
+    else
+        effects_add_copied(effects, request->db, args, request->arg_count, room);
+    if (operations_are_wanted(request))
+        operation_describe_own(effects, request->command, args, request->arg_count, request->keys, request->key_count);
 }
 
 void effect_message(struct request *request, const struct slice *args, uint32_t arg_count)

@@ -169,6 +169,8 @@ void reply_subcommand_syntax_error(struct request *request); /* error for wrong 
 void effect_set(struct request *request, const struct slice *args, uint32_t arg_count); /* only this command */
 /* In addition to those set before. */
 void effect_add(struct request *request, const struct slice *args, uint32_t arg_count);
+/* The command's own words. There are readers. */
+void effect_add_own(const struct request *request);
 void effect_none(struct request *request);
 /* Describes the effect that was added last to peers, if they read (effects_describe). All functions here do so. */
 void effect_describe(const struct request *request, const struct slice *args, uint32_t arg_count);

@@ -257,7 +257,7 @@ static void committed(bool good)
 static struct aof_commit commit_of_now(void)
 {
     return (struct aof_commit){.temp_base = aof.temp_base,
-                               .temp_increment = GET(state) == AOF_STARTING ? aof.temp_increment : NULL,
+                               .temp_increment = aof.temp_increment,
                                .is_rdb = aof.is_rdb,
                                .done = committed};
 }

@@ -410,6 +410,7 @@ static bool run_plain(struct loading_file *file, const struct pending *pending)
         return false;
     file->step_count = 1;
     entries->positions.count = entries->left.count = 0;
+    access_begin(access, clock_wall_ms(), true); /* a look at the limits holds single stripes */
     if (step->key_count != 0)
         (void)command_keys(step->command, args, pending->command.count, &entries->positions);
     for (uint32_t i = 0; i < entries->positions.count; i++) {

@@ -498,14 +498,16 @@ static void drop_history(struct aof_set *files)
 
 static bool replace_base(struct aof_set *files, const struct aof_commit *commit, enum aof_kept kept)
 {
-    if (aof_set_replace_base(files, commit->temp_base, commit->is_rdb, kept, commit->temp_increment) != STATUS_OK) {
+    const char *increment = kept == AOF_KEPT_TEMPORARY ? commit->temp_increment : NULL;
+
+    if (aof_set_replace_base(files, commit->temp_base, commit->is_rdb, kept, increment) != STATUS_OK) {
         log_warning("Can't put the new AOF base file in place: %s", strerror(errno));
         return false;
     }
     log_notice("Successfully renamed the temporary AOF base file %s into %s", commit->temp_base,
                aof_manifest_base(&files->manifest)->name);
-    if (commit->temp_increment != NULL)
-        log_notice("Successfully renamed the temporary AOF incr file %s into %s", commit->temp_increment,
+    if (increment != NULL)
+        log_notice("Successfully renamed the temporary AOF incr file %s into %s", increment,
                    aof_manifest_last_increment(&files->manifest)->name);
     drop_history(files);
     return true;

@@ -59,7 +59,7 @@ void aof_writer_forget_split(void); /* the base for it was given up */
  * base of the set. The writer's thread calls `done`. */
 struct aof_commit {
     const char *temp_base;      /* file names in the folder, valid until `done` */
-    const char *temp_increment; /* NULL: there was a split, or there is no writer */
+    const char *temp_increment; /* of a writer that began with a temporary file; others do not look at it */
     bool is_rdb;
     void (*done)(bool good);
 };

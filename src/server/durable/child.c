@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TELL_US = 1000 * 1000 };
+enum { TELL_US = 1000 * 1000, TSAN_CHILD_S = 25 };
 
 /* One child at a time: the owner of the gate sets `kind` if it is NONE; worker 0 resets it, and owns all other fields
  * between the two. */
@@ -114,6 +114,16 @@ bool child_is_copy(void)
     return is_copy;
 }
 
+/* ThreadSanitizer's allocator keeps the locks that other threads held at a fork, where jemalloc and the C library let
+ * them go. Rarely a child waits for one of them for ever: it ends then, and the server says that it was terminated. */
+static void limit_life(void)
+{
+#if THREAD_SANITIZER
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(TSAN_CHILD_S);
+#endif
+}
+
 void child_become(int kept_fd, int other_fd)
 {
     assert(!is_copy && kept_fd >= 0 && other_fd >= 0);
@@ -124,6 +134,7 @@ void child_become(int kept_fd, int other_fd)
     (void)signal(SIGTERM, SIG_DFL);
     (void)signal(SIGPIPE, SIG_IGN);
     thread_restore_signals(); /* the other workers block all of them */
+    spinlock_alone();
     log_mark_child();
     if (other_fd == 0)
         other_fd = kept_fd;
@@ -137,6 +148,7 @@ static void NORETURN run_child(int pipe_end)
     struct snapshot keys = snapshot_of_access(child.task.access);
 
     child_become(pipe_end, child.task.kept_fd);
+    limit_life();
     process_use_cpus_of_child(child.task.kind == CHILD_AOF);
     self.pipe = pipe_end;
     self.next_us = clock_monotonic_us() + TELL_US;
@@ -210,6 +222,7 @@ static void NORETURN do_work(int pipe_end, void (*run)(struct snapshot *, struct
     struct snapshot keys = snapshot_of_access(access);
 
     child_become(pipe_end, 0);
+    limit_life();
     self.pipe = pipe_end;
     run(&keys, &report, context);
     report.is_last = true;
@@ -298,6 +311,8 @@ static void finish(pid_t pid, int wait_status, bool was_stopped)
             (void)snprintf(report.error, sizeof(report.error), "stopped");
         else if (WIFSIGNALED(wait_status))
             (void)snprintf(report.error, sizeof(report.error), "terminated by signal %d", WTERMSIG(wait_status));
+        else if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == SPINLOCK_FORSAKEN)
+            (void)snprintf(report.error, sizeof(report.error), "it needed a lock that another thread held");
         else
             (void)snprintf(report.error, sizeof(report.error), "ended without a report");
     }

@@ -58,8 +58,8 @@ void child_tell(struct child_report *report);
 /* The same, as the progress of a save (persistence.h), whose context is the report. Always true: it goes on. */
 bool child_tell_keys(uint64_t keys, void *report);
 
-/* In a forked process that is not such a child: closes all descriptors but one, or two (0: one), and makes it die with
- * the server's thread. */
+/* In a forked process that is not such a child: closes all descriptors but one, or two (0: one), makes it die with the
+ * server's thread, and with SPINLOCK_FORSAKEN where it would wait for a lock that another thread held. */
 void child_become(int kept_fd, int other_fd);
 bool child_is_copy(void); /* true in a forked process */
 

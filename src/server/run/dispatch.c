@@ -250,7 +250,7 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
         counter_add(&access->counters->dirty, access->dirty - dirty);
     if (UNLIKELY(access->effects != NULL)) {
         if (access->dirty != dirty && request->effect == EFFECT_OWN_WORDS)
-            effect_add(request, request->args, request->arg_count);
+            effect_add_own(request);
         effects_end_command(access->effects, request->has_operations);
         access_forget_stored(access);
     }
@@ -303,7 +303,9 @@ static NOINLINE void begin_stamped(const struct request *request)
 {
     assert(!undo_is_recording(request->access)); /* other threads have changed keys since */
     changed_begin_own(&request->worker->run.changed, request->keys, request->key_count);
-    if ((request->command->flags & COMMAND_READONLY) != 0 ||
+    if ((request->command->flags & COMMAND_READONLY) != 0)
+        return;
+    if (request->command->operation_kind != 0 &&
         operation_overwrites(request->command, request->args, request->arg_count))
         return;
     record_undo(request->worker);

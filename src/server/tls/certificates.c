@@ -106,6 +106,16 @@ struct tls_context *certificates_acquire(void)
     return context;
 }
 
+uint64_t certificates_version(void)
+{
+    uint64_t version;
+
+    spinlock_acquire(&current.lock);
+    version = current.version;
+    spinlock_release(&current.lock);
+    return version;
+}
+
 /* Puts the context in use, and takes it over in any case. With `version`: not if others were put in use since then. */
 static bool replace(struct tls_context *context, const struct file_stamps *stamps, const uint64_t *version)
 {

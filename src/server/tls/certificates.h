@@ -18,6 +18,7 @@ void certificates_setup(void);    /* after config_setup: adds tls-rotation, and 
 void certificates_teardown(void); /* main thread, after the background jobs have ended */
 /* For a new connection; release it with tls_context_release. NULL: TLS is not configured. Any thread. */
 struct tls_context *certificates_acquire(void);
+uint64_t certificates_version(void); /* any thread; counts the contexts: another number, other certificates */
 /* Call it when CONFIG SET has set a TLS port: makes a context if there is none yet. Returns NULL, or the reason why
  * not. In an exclusive section. */
 const char *certificates_demand(void);

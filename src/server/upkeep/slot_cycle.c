@@ -8,6 +8,8 @@
 #include "server/core/worker.h"
 #include "server/durable/loading.h"
 
+enum { LOOK_US = 100 };
+
 static struct {
     _Atomic bool is_wanted;        /* atomic: relaxed; a walk has begun; changes inside the gate */
     struct loop_timer timer;       /* worker 0's */
@@ -49,11 +51,22 @@ uint64_t slot_cycle_longest_us(void)
     return cycle.longest_us;
 }
 
-/* Steps until the slice is over; a step that did nothing ends it, too: the stripe is busy. */
-static void work(struct worker *worker)
+/* A slice that has taken so long goes on. *look_us: when to look for other work again, which costs a system call. */
+static bool may_go_on(const struct worker *worker, uint64_t spent_us, uint64_t *look_us)
+{
+    if (LIKELY(spent_us < *look_us))
+        return true;
+    if (gate_is_wanted(&worker->member))
+        return false;
+    *look_us = spent_us + LOOK_US;
+    return spent_us < SLOT_CYCLE_IDLE_US && !loop_has_events(worker->loop);
+}
+
+/* Steps until the slice is over. Returns how long it took. */
+static uint64_t work(struct worker *worker)
 {
     struct access *access = &worker->run.access;
-    uint64_t begin_us = clock_monotonic_us(), at_us = begin_us, now_us;
+    uint64_t begin_us = clock_monotonic_us(), at_us = begin_us, look_us = SLOT_CYCLE_SLICE_US, now_us;
     bool has_ended;
 
     worker_assert_inside(worker);
@@ -63,16 +76,18 @@ static void work(struct worker *worker)
         now_us = clock_monotonic_us();
         cycle.longest_us = MAX(cycle.longest_us, now_us - at_us);
         at_us = now_us;
-    } while (!has_ended && now_us - begin_us < SLOT_CYCLE_SLICE_US);
+    } while (!has_ended && may_go_on(worker, now_us - begin_us, &look_us));
     cycle.spent_us += now_us - begin_us;
     if (has_ended)
         set_wanted(false);
+    return now_us - begin_us;
 }
 
 /* A worker that found the gate closed continues until it was inside once: the gate stays open for it then. */
 static void on_timer(struct loop *loop, struct loop_timer *timer)
 {
     struct worker *worker = loop_user(loop);
+    uint64_t spent_us = SLOT_CYCLE_SLICE_US;
 
     if (gate_enter(&worker->member)) {
         if (!is_wanted()) {
@@ -80,10 +95,10 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
             return;
         }
         if (!loading_runs() && !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed))
-            work(worker);
+            spent_us = work(worker);
         gate_leave(&worker->member);
     }
-    loop_timer_start(loop, timer, SLOT_CYCLE_SLICE_US * (100 - SLOT_CYCLE_PERCENT) / SLOT_CYCLE_PERCENT, on_timer);
+    loop_timer_start(loop, timer, (int64_t)spent_us * (100 - SLOT_CYCLE_PERCENT) / SLOT_CYCLE_PERCENT, on_timer);
 }
 
 static void sample(struct server *server)

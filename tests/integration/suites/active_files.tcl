@@ -191,6 +191,24 @@ proc picture_of {c keys} {
     return $picture
 }
 
+# Behind so many bytes of operations the window is held within its limits: what comes next may be of another kind.
+test "a command without a note stands right behind a large operation in the append-only file" {noconn keydb} {
+    set folder [fresh_dir]
+    lassign [start_node $folder --appendonly yes] id c
+    $c set k v
+    $c incr n
+    $c set large [string repeat x 1000000]
+    $c -close
+    process_signal $id KILL
+    process_wait $id
+    set path [last_increment $folder]
+    spit $path "[slurp $path]*2\r\n\$3\r\nDEL\r\n\$1\r\nk\r\n*2\r\n\$4\r\nINCR\r\n\$1\r\nn\r\n*1\r\n\$4\r\nPING\r\n"
+    lassign [start_node $folder --appendonly yes] id c
+    assert_equal {0 2 1000000} [list [$c exists k] [$c get n] [$c strlen large]]
+    $c -close
+    process_stop $id
+}
+
 test "a restart after kill -9 finds versions and vector of the append-only file" {noconn keydb} {
     set folder [fresh_dir]
     lassign [start_node $folder --appendonly yes --appendfsync always] id c

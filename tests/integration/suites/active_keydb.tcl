@@ -25,10 +25,12 @@ proc mvcc {{ms 0} {counter 0}} {
     return [expr {([clock milliseconds] + $ms) << 20 | $counter}]
 }
 
-# A snapshot of strings: KEY VALUE MVCC ...
+# A snapshot of strings: KEY VALUE MVCC ..., where KEY may be a name and a deadline.
 proc stamped_snapshot args {
     set records {}
-    foreach {key value mvcc} $args {
+    foreach {name_deadline value mvcc} $args {
+        lassign $name_deadline key deadline
+        append records [expr {$deadline ne {} ? "\xfc[binary format w $deadline]" : {}}]
         append records \xfa\x0bmvcc-tstamp [format %c [string length $mvcc]] $mvcc
         append records \0 [format %c [string length $key]] $key [format %c [string length $value]] $value
     }
@@ -65,10 +67,13 @@ test "data of a KeyDB server: of each key the younger value stays" {noconn} {
         on a del gone
         set answers [dict create {REPLCONF CAPA} "+OK active-replica\r\n" {REPLCONF UUID} "+$::keydb_uuid\r\n" PSYNC \
             "+FULLRESYNC [string repeat 7 40] 1000\r\n[sized [stamped_snapshot younger theirs [mvcc 500] older theirs \
-            [mvcc -5000] new theirs [mvcc -5000]]]"]
+            [mvcc -5000] new theirs [mvcc -5000] {endless 9223372036854775807} theirs [mvcc -5000] \
+            {ends 9223372036854775806} theirs [mvcc -5000]]]"]
         on a replicaof 127.0.0.1 [fake_master $answers]
         wait_for {[string match "*link=up*" [on a info replication]]}
         assert_equal {theirs ours ours theirs} [on a mget younger older own new]
+        assert_equal {theirs -1 9223372036854775806} \
+            [list [on a get endless] [on a pexpiretime endless] [on a pexpiretime ends]]
         fake_close
     }
 }

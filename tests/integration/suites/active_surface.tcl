@@ -450,6 +450,31 @@ test "active-repair-rate bounds how many keys a second are written anew; the log
     }
 }
 
+test "SAVE without another process: the file has the data, and the log says what it lacks" {noconn keydb} {
+    active_pair {
+        on a set n 0
+        assert_equal {1 0} [on a keydb.active wait 5000]
+        member_kill a
+        with_fault fork:0 {
+            member_start a $::active_options
+        }
+        on a replicaof 127.0.0.1 [member b port]
+        wait_until {[replication a active_links_up] == 1 && [replication b active_links_up] == 1} 30000
+        exec kill -STOP [member b pid]
+        for {set i 1} {$i <= 50} {incr i} {
+            on a incr n
+        }
+        assert {[replication a active_window_keys] > 0} "operations that are not settled"
+        assert_equal OK [on a save]
+        exec kill -CONT [member b pid]
+        assert {[regexp -all {No other process could write the RDB file \(Resource temporarily unavailable\)} \
+            [slurp [member a log]]] == 1}
+        member_kill a
+        member_start a $::active_options
+        assert_equal 50 [on a get n]
+    }
+}
+
 test "COMPARE of nodes that ask each other, and of one that no link leads to" {noconn keydb} {
     active_pair {
         on a set k v

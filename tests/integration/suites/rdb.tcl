@@ -13,6 +13,7 @@ proc fill_data {} {
         r -read
     }
     r pexpireat key:1 4000000000000
+    r pexpireat key:2 9223372036854775807
     r hpexpireat hash:1 4000000000000 fields 1 field:1
     r pexpirememberat set:1 1 4000000000000
     r select 7

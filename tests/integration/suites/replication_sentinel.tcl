@@ -61,7 +61,17 @@ proc config_lines {name word} {
     return [lsearch -all -inline [split [slurp [member $name dir]/server.conf] \n] "$word *"]
 }
 
-# The one that the sentinel has chosen is a master, the others follow it, all with the same data.
+# A sentinel's transaction makes a server follow first and closes its clients after that: a client of another thread can
+# hear the new role between the two. What the sentinel itself heard after its transaction is behind both.
+proc knows_follower {name follower port} {
+    set replicas [sentinel_replicas $name]
+    set key [member $follower port]
+    return [expr {[dict exists $replicas $key] && [dict get $replicas $key role-reported] eq "slave" &&
+        [dict get $replicas $key master-port] == $port}]
+}
+
+# The one that the sentinel has chosen is a master, the others follow it, all with the same data, and no sentinel is
+# about to close their clients.
 proc wait_failed_over {sentinels candidates others} {
     set port [chosen [lindex $sentinels 0]]
     set new [member_at $port $candidates]
@@ -69,6 +79,9 @@ proc wait_failed_over {sentinels candidates others} {
     foreach name [concat $candidates $others] {
         if {$name ne $new} {
             wait_for {[replication_is $name master_port $port]} 30000
+            foreach sentinel $sentinels {
+                wait_for {[knows_follower $sentinel $name $port]}
+            }
             wait_same $new $name
         }
     }
