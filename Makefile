@@ -8,9 +8,10 @@
 #   make lint        layering, headers, layout
 #   make tidy        clang-tidy over what has changed since it passed last
 #   make bench       measure beside Redis
-#   make install     PREFIX=/usr/local DESTDIR=
+#   make install     PREFIX=/usr/local DESTDIR= SYSCONFDIR= REDIS_LINKS=no
+#   make deb         a Debian package (REDIS_LINKS=yes: in place of Redis')
 #   make clean       what was built (distclean: also what was downloaded)
-#   make unit | merge | integration | differential | replication | active | cli | long | stress | conformance | fault | badinput | clients | fuzz      one group of tests
+#   make unit | merge | integration | differential | replication | active | cli | long | stress | conformance | fault | badinput | clients | fuzz | package | docs      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
@@ -107,7 +108,7 @@ endif
 # is missing) and then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
 # valgrind bring their own malloc, hence no jemalloc with them.
 LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl liblzf luajit
-OPTIONAL_LIBRARIES := liburing libsystemd
+OPTIONAL_LIBRARIES := liburing libsystemd libmicrohttpd
 
 NO_BUILD_GOALS := clean distclean lint help
 ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
@@ -202,6 +203,9 @@ $(OUT)/obj/%.o: %.c $(OUT)/flags
 	@echo "  compile $(BUILD) $<"
 	@$(COMPILE) $(FLAGS_OF_FILE) -MMD -MP -c $< -o $@
 
+# The page is a file of its own, which the object takes in as bytes.
+$(OUT)/obj/src/metrics/page.o: src/metrics/page.html
+
 $(OUT)/obj/breakable/%.o: %.c $(OUT)/flags
 	@mkdir -p $(@D)
 	@echo "  compile $(BUILD) $< (breakable)"
@@ -248,7 +252,7 @@ $(PRELOAD): $(PRELOAD_SOURCES) $(wildcard src/base/power_cut*.h) src/base/fault.
 	@echo "  link    $(BUILD) $@"
 	@$(CC) $(CPPFLAGS_ALL) -std=gnu11 -g -O2 -fPIC -shared $(WARNINGS) $(PRELOAD_SOURCES) -ldl -o $@
 ifeq ($(BUILD),fuzz)
-$(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(LIBRARY)
+$(FUZZERS): $(OUT)/fuzz/%: $(OUT)/obj/tests/fuzz/%.o $(TOOL_LIBRARY) $(LIBRARY)
 	$(call link_program,-fsanitize=fuzzer)
 endif
 $(call object,$(TEST_SOURCES)): | $(CMOCKA)
@@ -265,8 +269,8 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign image bench lint tidy tidy-all help test-packages check-packages campaign-packages oracle
-.PHONY: unit merge integration differential replication active cli badinput long stress conformance fault clients fuzz fuzzers valgrind
-.PHONY: core-groups whole-groups install clean distclean
+.PHONY: unit merge integration differential replication active cli badinput long stress conformance fault clients fuzz fuzzers valgrind package docs
+.PHONY: core-groups whole-groups install deb clean distclean
 
 run: programs
 	@exec $(SERVER) $(ARGS)
@@ -286,13 +290,13 @@ RUN_TESTS = @BUILD=$(BUILD) OUT=$(OUT) ORACLE=$(ORACLE) FUZZ_SECONDS=$(FUZZ_SECO
 SHARE_JOBS := $(if $(DRY_RUN),,+)
 
 test: all unit-tests oracle
-	$(RUN_TESTS) --level short make unit merge integration differential replication active cli stress conformance fault
+	$(RUN_TESTS) --level short make docs unit merge integration differential replication active cli stress conformance fault
 
 unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
-integration merge stress fault valgrind: programs | test-packages
+integration merge stress fault valgrind package: programs | test-packages
 	$(RUN_TESTS) $@
-differential replication active cli badinput long: programs oracle
+differential replication active cli badinput long docs: programs oracle
 	$(RUN_TESTS) $@
 conformance: programs oracle
 	$(RUN_TESTS) --level whole $@
@@ -306,14 +310,14 @@ fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
 core-groups: all unit-tests oracle
 	$(RUN_TESTS) --level core unit merge integration differential replication active cli stress
 whole-groups: all unit-tests oracle
-	$(RUN_TESTS) --level whole make unit merge integration differential replication active cli badinput stress conformance fault
+	$(RUN_TESTS) --level whole make docs unit merge integration differential replication active cli badinput stress conformance fault package
 check: | check-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy long tsan-core asan-core
 campaign: | check-packages campaign-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum tidy-all clang fuzz clients valgrind release-whole tsan-whole asan-whole
 
 image: programs
-	@tests/image/run.sh
+	@python3 tests/image/run.py --out $(OUT)
 
 lint: | check-packages
 	@python3 utils/lint.py
@@ -324,22 +328,45 @@ bench: programs oracle
 	@tests/bench/run --server $(SERVER) --oracle $(ORACLE) $(ARGS)
 
 help:
-	@sed -n '3,19s/^# \{0,1\}//p' Makefile
+	@sed -n '3,20s/^# \{0,1\}//p' Makefile
 
 # ---------------------------------------------------------------------------------------------------------------
 
-# The administrator's own configuration stays when there is one.
+# What is installed stands in lists that are made from what is there: programs, manuals, completion. The administrator's
+# own configuration stays when there is one. REDIS_LINKS=yes adds each program under its name in Redis, too.
 CONFIG_FILE := $(SYSCONFDIR)/keydb/keydb.conf
+REDIS_LINKS ?= no
+MANUALS := $(wildcard docs/man/*.1)
+COMPLETIONS := $(wildcard utils/completion/*.bash)
+BIN_DIR := $(DESTDIR)$(PREFIX)/bin
+MAN_DIR := $(DESTDIR)$(PREFIX)/share/man/man1
+COMPLETION_DIR := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ifeq ($(filter yes no,$(REDIS_LINKS)),)
+$(error REDIS_LINKS=$(REDIS_LINKS) is neither yes nor no)
+endif
 install: programs
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/keydb $(DESTDIR)$(UNITDIR) \
-	    $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(wildcard docs/man/*.1) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 utils/completion/keydb-cli.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/keydb-cli
+	install -d $(BIN_DIR) $(MAN_DIR) $(COMPLETION_DIR) $(DESTDIR)$(SYSCONFDIR)/keydb $(DESTDIR)$(SYSCONFDIR)/logrotate.d \
+	    $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d
+	install -m 755 $(PROGRAMS) $(BIN_DIR)
+	install -m 644 $(MANUALS) $(MAN_DIR)
+	for file in $(COMPLETIONS); do \
+	    install -m 644 $$file $(COMPLETION_DIR)/$$(basename $$file .bash) || exit 1; \
+	done
 	[ -e $(DESTDIR)$(CONFIG_FILE) ] || install -m 644 keydb.conf $(DESTDIR)$(CONFIG_FILE)
-	sed 's,@PREFIX@,$(PREFIX),g; s,@CONFIG_FILE@,$(CONFIG_FILE),g' utils/systemd/keydb-server.service \
-	    > $(DESTDIR)$(UNITDIR)/keydb-server.service
+	[ -e $(DESTDIR)$(SYSCONFDIR)/logrotate.d/keydb ] || \
+	    install -m 644 utils/logrotate/keydb $(DESTDIR)$(SYSCONFDIR)/logrotate.d/keydb
+	sed 's,@PREFIX@,$(PREFIX),g; s,@CONFIG_FILE@,$(CONFIG_FILE),g; s,@CONFIG_DIR@,$(patsubst %/,%,$(dir $(CONFIG_FILE))),g' \
+	    utils/systemd/keydb-server.service > $(DESTDIR)$(UNITDIR)/keydb-server.service
 	chmod 644 $(DESTDIR)$(UNITDIR)/keydb-server.service
+	install -m 644 utils/systemd/keydb.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/keydb.conf
+	install -m 644 utils/systemd/keydb.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/keydb.conf
+ifeq ($(REDIS_LINKS),yes)
+	for name in $(patsubst keydb-%,%,$(notdir $(PROGRAMS))); do ln -sf keydb-$$name $(BIN_DIR)/redis-$$name || exit 1; done
+endif
+
+# A package for the Debian that this runs on, below $(OUT)/deb.
+deb: programs
+	@OUT=$(OUT) REDIS_LINKS=$(REDIS_LINKS) MAKE="$(MAKE)" utils/deb/build.sh
 
 clean:
 	rm -rf build/release build/debug build/asan build/tsan build/fuzz build/valgrind build/clang build/lint build/results $(OUT)

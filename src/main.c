@@ -21,6 +21,7 @@
 #include "commands/shared/families.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/type_options.h"
+#include "metrics/metrics.h"
 #include "persist/types.h"
 #include "replication/backlog.h"
 #include "replication/failover.h"
@@ -166,6 +167,7 @@ static void lifecycles_setup(void)
         &shutdown_wait_lifecycle, &slot_cycle_lifecycle,    &node_lifecycle,
         &links_lifecycle,         &snapshot_lifecycle,      &snapshot_load_lifecycle,
         &window_cycle_lifecycle,  &sender_lifecycle,        &compare_lifecycle,
+        &metrics_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -205,6 +207,7 @@ static void parts_setup(void)
     master_setup();
     replication_info_setup();
     farewell_setup();
+    metrics_setup();
     persistence_setup(type_rdb_limits);
     lifecycles_setup();
 }
@@ -290,6 +293,7 @@ int main(int argc, char **argv)
     } else {
         exit_status = EXIT_FAILURE;
     }
+    metrics_stop();
     loading_join();
     aof_stop();
     migrate_stop();

@@ -152,6 +152,21 @@ group_unit() {
 
 group_make() {
     run_suite "make, what it installs" 60 make
+    # Leaks are not looked for under strace, so this is for the programs that are installed in earnest.
+    [ "$BUILD" != release ] || run_suite "package, make install" 60 package --out "$OUT"
+}
+
+# What the documents say: the page of commands, and what commands they show do.
+group_docs() {
+    run_program "docs, commands" 60 python3 utils/commands.py --server "$server" --check
+    [ "$BUILD" != release ] || run_suite "docs, what they show" 180 docs --server "$server" --oracle "$ORACLE"
+}
+
+# Roots of other machines: what stands in a package does not depend on how it is built.
+group_package() {
+    [ "$BUILD" = release ] || return
+    run_program "package, Debian" 600 python3 tests/package/deb.py --out "$OUT"
+    run_suite "package, container" 600 image --out "$OUT"
 }
 
 core_suites() {

@@ -19,7 +19,8 @@ Prints "file:line: message" for each breach and ends with exit code 1 if there w
     to void, which clang lets pass, and no variable that is only written to;
  8. a function whose header names a thread, a lock or a state in which it is called contains an assertion, or stands in
     utils/doors.txt with the reason why not. The phrases that count as naming are below (THREAD_PHRASES and on);
- 9. C is laid out as .clang-format says: "clang-format -i FILE" does it. Version 14 decides, as others differ.
+ 9. C is laid out as .clang-format says: "clang-format -i FILE" does it. Version 14 decides, as others differ;
+10. docs/commands.md is what utils/commands.py writes.
 """
 import ast
 import hashlib
@@ -37,13 +38,13 @@ FOLDERS = ["base", "net", "data", "merge", "store", "persist",
            "server/pubsub", "server/acl", "server/durable", "server/memory", "server/run", "server/upkeep",
            "server/diagnose",
            "replication",
-           "active",
+           "active", "metrics",
            # cluster
            "commands/shared", "commands/keys", "commands/string", "commands/collection", "commands/sorted_set",
            "commands/stream", "commands/connection", "commands/debug", "commands/admin",
            "script"]
 TOOLS_MAY = ["base", "net", "data", "store", "persist"]
-TOOL_ROOMS = ["tools/link", "tools/cli", "tools"]
+TOOL_ROOMS = ["tools/link", "tools/cli", "tools/benchmark", "tools"]
 WIDTH = 120
 
 # What is text of ours, by suffix, and which of it is code (with limits on its lines).
@@ -210,11 +211,11 @@ def header_closure(path, seen):
 
 def library_flags():
     flags = []
-    for name in ("jemalloc", "openssl", "luajit", "liblzf", "liburing", "libsystemd"):
+    for name in ("jemalloc", "openssl", "luajit", "liblzf", "liburing", "libsystemd", "libmicrohttpd"):
         run = subprocess.run(["pkg-config", "--cflags", name], capture_output=True, text=True)
         if run.returncode == 0:
             flags += shlex.split(run.stdout)
-            if name in ("liburing", "libsystemd"):
+            if name in ("liburing", "libsystemd", "libmicrohttpd"):
                 flags.append("-DHAVE_" + name.upper())
     return flags
 
@@ -401,6 +402,25 @@ def check_conformance_table():
         breach(path, int(number), message.strip())
     if run.returncode and not run.stdout:
         breach("tests/conformance/table.py", 1, run.stderr.strip()[-200:])
+
+
+# ---- 10. the page of commands ----
+
+SERVER = "build/release/bin/keydb-server"
+
+
+def check_commands_page():
+    """By the server, where it is built from the sources as they are; make test does it in any case."""
+    if not os.path.exists(SERVER):
+        return
+    built = os.path.getmtime(SERVER)
+    if any(os.path.getmtime(os.path.join(folder, name)) > built
+           for folder, _, names in os.walk("src") for name in names if name.endswith((".c", ".h"))):
+        return
+    run = subprocess.run([sys.executable, "utils/commands.py", "--server", SERVER, "--check"], capture_output=True,
+                         text=True)
+    if run.returncode:
+        breach("docs/commands.md", 1, (run.stdout.splitlines() or run.stderr.splitlines()[-1:] or ["?"])[0])
 
 
 # ---- 9. layout ----
@@ -686,6 +706,7 @@ def main():
     check_scripts(files, texts)
     check_conformance_table()
     check_doors()
+    check_commands_page()
     if with_headers:
         check_headers_alone(headers)
     for path, line, message in sorted(breaches):

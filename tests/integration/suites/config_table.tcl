@@ -30,6 +30,10 @@ set own_options {
     active-repair-rate "likewise"
     active-tombstones-limit "likewise"
     active-window-size "likewise"
+    metrics-bind      "likewise"
+    metrics-port      "likewise"
+    metrics-tls       "likewise"
+    metrics-token     "likewise"
     rdb-version       "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
