@@ -268,9 +268,10 @@ group_merge() {
         --count "$(pick 5000 2000 200000)"
 }
 
-# The client for the command line, beside redis-cli.
+# The client for the command line and the program that measures, beside redis-cli and redis-benchmark.
 group_cli() {
     run_suite "client for the command line" 90 cli --server "$server" --oracle "$ORACLE"
+    run_program "program for measuring" 120 python3 tests/cli/benchmark.py --server "$server" --oracle "$ORACLE"
 }
 
 group_stress() {

@@ -57,18 +57,8 @@ static bool set_uri(struct options *options, const char *value, struct buffer *e
         buffer_printf(error, "%s\n", wrong);
         return false;
     }
-    if (options->uri.tls)
-        options->target.tls = &options->tls;
-    if (options->uri.host != NULL)
-        options->target.host = options->uri.host;
-    if (options->uri.port != 0)
-        options->target.port = options->uri.port;
-    if (options->uri.database >= 0)
-        options->target.database = options->uri.database;
-    if (options->uri.user != NULL)
-        options->target.user = options->uri.user;
-    if (options->uri.password != NULL)
-        status_ignore(set_password(options, options->uri.password, error), "it takes any");
+    uri_give(&options->uri, &options->target, &options->tls);
+    options->warn_of_password |= options->uri.password != NULL;
     return true;
 }
 

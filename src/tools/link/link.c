@@ -23,7 +23,7 @@
 /* Input is a buffer of which the first `taken` bytes were parsed; it is moved together when half of it was, so a large
  * pipeline is not moved for each reply. */
 
-enum { READ_BYTES = 64 * 1024, KEEPALIVE_S = 15 };
+enum { READ_BYTES = LINK_TAKE_BYTES, KEEPALIVE_S = 15 };
 
 struct link {
     int socket; /* -1: closed */
@@ -559,6 +559,29 @@ enum status link_read(struct link *link, int limit_ms, char *data, size_t room, 
     *size = MIN(room, link->in.size - link->taken);
     memcpy(data, link->in.data + link->taken, *size);
     link->taken += *size;
+    return STATUS_OK;
+}
+
+enum status link_take(struct link *link, struct slice *input)
+{
+    enum link_wish wish;
+    enum status status = STATUS_OK;
+
+    *input = slice_make(NULL, 0);
+    if (link->socket < 0)
+        return not_open(link);
+    if (!link_has_input(link)) {
+        buffer_clear(&link->in);
+        link->taken = 0;
+        if (!link->ended)
+            status = read_once(link, &wish);
+        if (status == STATUS_OK && !link_has_input(link))
+            return fail(link, STATUS_CLOSED, "Server closed the connection");
+    }
+    if (status != STATUS_OK)
+        return status == STATUS_AGAIN ? STATUS_OK : status;
+    *input = slice_make(link->in.data + link->taken, link->in.size - link->taken);
+    link->taken = link->in.size;
     return STATUS_OK;
 }
 

@@ -105,6 +105,12 @@ must_check enum status link_call(struct link *link, const struct slice *words, s
  * STATUS_CLOSED. Bytes that were received with an earlier reply come first. */
 must_check enum status link_read(struct link *link, int limit_ms, char *data, size_t room, size_t *size);
 
+/* What is there now, without waiting: `input` is the link's own memory, is taken, and valid until the next call. Empty:
+ * there is nothing. The end is STATUS_CLOSED, when all bytes before it were given. A plain link has nothing more if it
+ * gave less than LINK_TAKE_BYTES; with TLS that is sure when it gives nothing. */
+enum { LINK_TAKE_BYTES = 64 * 1024 };
+must_check enum status link_take(struct link *link, struct slice *input);
+
 /* For a caller that polls itself. Bytes may wait in the link although the descriptor is not readable. */
 int link_descriptor(const struct link *link);
 bool link_has_input(const struct link *link);

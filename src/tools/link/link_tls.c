@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,7 +76,8 @@ struct link_session *link_session_create(const struct link_tls *options, int soc
         session->ssl = SSL_new(session->context);
         if (session->ssl == NULL || SSL_set_fd(session->ssl, socket) != 1)
             wrong = "Couldn't create new SSL instance";
-        else if (options->server_name != NULL && SSL_set_tlsext_host_name(session->ssl, options->server_name) != 1)
+        else if (options->server_name != NULL && /* it is copied */
+                 SSL_set_tlsext_host_name(session->ssl, (char *)(uintptr_t)options->server_name) != 1)
             wrong = "Failed to configure SNI";
     }
     if (wrong == NULL)

@@ -134,3 +134,19 @@ void uri_fini(struct uri *uri)
     mem_free(uri->host);
     *uri = (struct uri){.database = -1};
 }
+
+void uri_give(const struct uri *uri, struct link_target *target, const struct link_tls *tls)
+{
+    if (uri->tls)
+        target->tls = tls;
+    if (uri->host != NULL)
+        target->host = uri->host;
+    if (uri->port != 0)
+        target->port = uri->port;
+    if (uri->database >= 0)
+        target->database = uri->database;
+    if (uri->user != NULL)
+        target->user = uri->user;
+    if (uri->password != NULL)
+        target->password = uri->password;
+}

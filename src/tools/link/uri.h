@@ -8,6 +8,7 @@
 
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "tools/link/link.h"
 
 #include <stdbool.h>
 
@@ -24,3 +25,6 @@ struct uri {
 must_check const char *uri_parse(const char *text, struct uri *uri);
 void uri_fini(struct uri *uri); /* an empty one is fine */
 bool uri_is(const char *text);  /* the text begins with one of the four schemes */
+
+/* What is given takes the place of what the target has; its texts are the URI's. With TLS it gets `tls`. */
+void uri_give(const struct uri *uri, struct link_target *target, const struct link_tls *tls);
