@@ -192,6 +192,9 @@ struct resp_command {
     struct resp_blob_arg *blobs; /* on the heap; NULL in most commands */
     size_t consumed;             /* bytes of the range that this request used (RESP_COMMAND, RESP_EMPTY) */
     size_t size_bytes;           /* sum of the sizes of the arguments */
+    /* Count and lengths stand before the arguments as resp_encode_header would write them. The two bytes behind each
+     * argument may be any. */
+    bool is_plain;
 
     /* RESP_LARGE: argument large_index of large_size bytes begins at data + large_offset and is incomplete. */
     uint32_t large_index;

@@ -17,7 +17,8 @@
  *     scanned    no line end between position and here
  *     in_bulk    the length line of argument arg_count was read, its bytes begin at position
  *
- * Like Redis, it accepts any byte after the CR of a count or length, and ignores the two bytes after a bulk string. */
+ * Like Redis, it accepts any byte after the CR of a count or length (the fast way leaves such a request to the slow
+ * one), and ignores the two bytes after a bulk string. */
 
 enum {
     FAST_ARGS_MAX = 1024,
@@ -531,7 +532,16 @@ void resp_parser_large_done(struct resp_parser *parser, struct blob *blob)
 
 /* ---------------------------------------------------------------------------------------------- the fast way -- */
 
-/* Reads "<digits>\r?" of 1 to 5 digits without leading zero. False: something else, or not complete. */
+static ALWAYS_INLINE bool is_line_end(const char *at)
+{
+    uint16_t both, wanted;
+
+    memcpy(&both, at, sizeof(both));
+    memcpy(&wanted, "\r\n", sizeof(wanted));
+    return both == wanted;
+}
+
+/* Reads "<digits>\r\n" of 1 to 5 digits without leading zero. False: something else, or not complete. */
 static ALWAYS_INLINE bool fast_number(const char **at, const char *end, size_t *number)
 {
     const char *p = *at;
@@ -541,7 +551,7 @@ static ALWAYS_INLINE bool fast_number(const char **at, const char *end, size_t *
     /* The caller checked that three bytes are there: the shortest "d\r\n". */
     if (UNLIKELY(value > 9))
         return false;
-    if (LIKELY(p[1] == '\r')) {
+    if (LIKELY(is_line_end(p + 1))) {
         *number = value;
         *at = p + 3;
         return true;
@@ -550,7 +560,7 @@ static ALWAYS_INLINE bool fast_number(const char **at, const char *end, size_t *
     if (UNLIKELY(digit > 9 || value == 0 || end - p < 4))
         return false;
     value = value * 10 + digit;
-    if (LIKELY(p[2] == '\r')) {
+    if (LIKELY(is_line_end(p + 2))) {
         *number = value;
         *at = p + 4;
         return true;
@@ -560,7 +570,7 @@ static ALWAYS_INLINE bool fast_number(const char **at, const char *end, size_t *
         if (digit > 9 || end - p < i + 3)
             return false;
         value = value * 10 + digit;
-        if (p[i + 1] == '\r') {
+        if (is_line_end(p + i + 1)) {
             *number = value;
             *at = p + i + 3;
             return true;
@@ -602,5 +612,6 @@ enum resp_result resp_parse(struct resp_parser *parser, char *data, size_t size,
     command->blobs = NULL;
     command->consumed = (size_t)(p - data);
     command->size_bytes = size_bytes;
+    command->is_plain = true;
     return RESP_COMMAND;
 }

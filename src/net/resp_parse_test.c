@@ -540,6 +540,40 @@ static void pieces_do_not_matter(void **state)
     buffer_fini(&whole);
 }
 
+/* But for the two bytes behind an argument, which may be any. */
+static void plain_is_what_we_would_write(void **state)
+{
+    static const struct {
+        const char *stream;
+        bool is_plain;
+    } requests[] = {
+        {"*1\r\n$4\r\nPING\r\n", true},       {"*2\r\n$3\r\nGET\r\n$10\r\n0123456789\r\n", true},
+        {"*1\r\n$0\r\n\r\n", true},           {"*1\r\n$4\r\nPINGab", true},
+        {"*1\r.$4\r\nPING\r\n", false},       {"*1\r\n$4\r.PING\r\n", false},
+        {"*01\r\n$4\r\nPING\r\n", false},     {"*1\r\n$04\r\nPING\r\n", false},
+        {"*1\r\n$010\r.0123456789..", false}, {"*1\r\n$10\r.0123456789\r\n", false},
+        {"*1\r\n$+4\r\nPING\r\n", false},     {"PING\r\n", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < countof(requests); i++) {
+        struct resp_scratch scratch = {0};
+        struct resp_command command = {.is_plain = true}; /* of the request before */
+        struct resp_parser parser;
+        struct buffer input = {0};
+        enum resp_result result;
+
+        buffer_append_text(&input, requests[i].stream);
+        resp_parser_init(&parser, &known, &scratch);
+        result = resp_parse(&parser, input.data, input.size, &command);
+        assert_true(result == RESP_COMMAND || (result == RESP_ERROR && !requests[i].is_plain));
+        assert_int_equal(result == RESP_COMMAND && command.is_plain, requests[i].is_plain);
+        resp_parser_fini(&parser);
+        resp_scratch_fini(&scratch);
+        buffer_fini(&input);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -554,6 +588,7 @@ int main(void)
         cmocka_unit_test(blobs_can_be_taken),
         cmocka_unit_test(a_command_lacks_what_was_thrown_away),
         cmocka_unit_test(pieces_do_not_matter),
+        cmocka_unit_test(plain_is_what_we_would_write),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

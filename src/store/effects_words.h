@@ -67,6 +67,44 @@ static ALWAYS_INLINE struct effect *effects_begin(struct effects *effects, unsig
     return effect;
 }
 
+static ALWAYS_INLINE size_t effects_header_size(uint64_t number)
+{
+    size_t size = number < 10 ? 4 : 5;
+
+    for (uint64_t least = 100; UNLIKELY(number >= least); least *= 10)
+        size++;
+    return size;
+}
+
+/* The bytes in which the words of a plain command stand (resp_command), if we would write them so. Empty: not quite. */
+static ALWAYS_INLINE struct slice effects_plain_text(const struct slice *args, size_t arg_count)
+{
+    const char *begin = args[0].data - effects_header_size(args[0].size) - effects_header_size(arg_count), *end = begin;
+
+    for (size_t i = 0; i < arg_count; i++) {
+        end = args[i].data + args[i].size;
+        if (UNLIKELY(end[0] != '\r' || end[1] != '\n'))
+            return SLICE_EMPTY;
+        end += 2;
+    }
+    return slice_make(begin, (size_t)(end - begin));
+}
+
+/* Of such words, in one piece. */
+static ALWAYS_INLINE void effects_add_plain(struct effects *effects, unsigned db, const struct slice *args,
+                                            size_t arg_count, struct slice text)
+{
+    struct effect *effect = effects_begin(effects, db);
+
+    copy_word(buffer_reserve(&effects->bytes, text.size), text.data, text.size);
+    if (LIKELY(arg_count > 1) && args[1].size != 0) {
+        effect->word_at = (uint32_t)(args[1].data - text.data);
+        effect->word_size = (uint32_t)args[1].size;
+    }
+    effect->size = text.size;
+    effects->bytes.size += text.size;
+}
+
 /* None of them is in a blob. The room for all is there at once, so they are written without looking at it. */
 static ALWAYS_INLINE void effects_add_copied(struct effects *effects, unsigned db, const struct slice *args,
                                              size_t arg_count, size_t room)

@@ -67,10 +67,34 @@ static void check_again(const struct resp_command *command)
     buffer_fini(&wire);
 }
 
+/* What is plain stands there as we write it, but for what is behind the arguments. */
+static void check_plain(const struct reader *reader, const struct resp_command *command)
+{
+    struct buffer wire = {0};
+    struct output output;
+    size_t at = 0;
+
+    if (!command->is_plain)
+        return;
+    output_init(&output, NULL);
+    resp_write_command(&output, command->args, command->arg_count);
+    output_to_buffer(&output, &wire);
+    output_clear(&output);
+    assert(wire.size == command->consumed);
+    for (uint32_t i = 0; i < command->arg_count; i++) {
+        const size_t end = (size_t)(command->args[i].data - reader->input) + command->args[i].size;
+
+        assert(memcmp(wire.data + at, reader->input + at, end - at) == 0);
+        at = end + 2;
+    }
+    buffer_fini(&wire);
+}
+
 static void note_command(struct reader *reader, const struct resp_command *command)
 {
     size_t sum = 0;
 
+    check_plain(reader, command);
     assert(command->arg_count > 0);
     buffer_append_char(&reader->meaning, '[');
     for (uint32_t i = 0; i < command->arg_count; i++) {

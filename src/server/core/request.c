@@ -216,12 +216,12 @@ void effect_add_own(const struct request *request)
 {
     struct effects *effects = request->access->effects;
     const struct slice *args = request->args;
-    const size_t room = effects_words_room(args, request->arg_count);
+    const struct slice text = request->is_plain ? effects_plain_text(args, request->arg_count) : SLICE_EMPTY;
 
-    if (UNLIKELY(room >= EFFECT_BLOB_BYTES))
+    if (UNLIKELY(text.size == 0 || text.size >= EFFECT_BLOB_BYTES))
         effects_add_with_blobs(effects, request->db, args, request->arg_count, request_blob_of, request);
     else
-        effects_add_copied(effects, request->db, args, request->arg_count, room);
+        effects_add_plain(effects, request->db, args, request->arg_count, text);
     if (operations_are_wanted(request))
         operation_describe_own(effects, request->command, args, request->arg_count, request->keys, request->key_count);
 }

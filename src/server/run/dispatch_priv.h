@@ -42,6 +42,7 @@ static inline void dispatch_request_init(struct request *request, struct client 
                  dispatch_output_of(client));
     request_set_keys(request, keys, job->key_count);
     request_set_blobs(request, job->words.blobs, job->words.blob_count);
+    request->is_plain = job->words.is_plain;
 }
 
 /* The next commands are about to be checked. */

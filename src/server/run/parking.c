@@ -171,6 +171,7 @@ void parking_add(struct client *client, struct job *job, const struct key *keys,
     parked->job.words.args = parked->words.args;
     parked->job.words.blobs = parked->words.blobs;
     parked->job.words.blob_count = parked->words.blob_count;
+    parked->job.words.is_plain = false;
     parked->job.first_key = 0;
     count_try(parked, why);
     client->parked = parked;

@@ -118,6 +118,29 @@ with_server {appendonly yes enable-debug-command yes} {
         assert {[info_field aof_current_size] >= [info_field aof_base_size]}
     }
 
+    test "requests that only we take are written as all take them" {} {
+        rewrite
+        set file [aof_folder]/[lindex [lsearch -inline [split [aof_manifest] "\n"] *.incr.*] 1]
+        r -raw "*3\r\n\$3\r\nSET\r\n\$1\r\na\r\n\$2\r\nxx\r\n"
+        r -raw "*3\r\n\$3\r\nSET..\$1\r\nb\r\n\$2\r\nxx\r\n"
+        r -raw "*3\r\n\$3\r\nSET\r\n\$1\r\nc\r\n\$2\r\nxx.."
+        r -raw "*3\r.\$3\r\nSET\r\n\$1\r\nd\r\n\$2\r\nxx\r\n"
+        r -raw "*3\r\n\$3\r.SET\r\n\$1\r\ne\r\n\$2\r\nxx\r\n"
+        r -raw "SET f \"xx\"\r\n"
+        r -raw "*3\r\n\$3\r\nset\r\n\$100\r\n[string repeat h 100]\r\n\$0\r\n\r\n"
+        for {set i 0} {$i < 7} {incr i} {
+            assert_equal OK [r -read]
+        }
+        wait_written
+        set wanted "*2\r\n\$6\r\nSELECT\r\n\$1\r\n0\r\n"
+        foreach key {a b c d e f} {
+            append wanted "*3\r\n\$3\r\nSET\r\n\$1\r\n$key\r\n\$2\r\nxx\r\n"
+        }
+        append wanted "*3\r\n\$3\r\nset\r\n\$100\r\n[string repeat h 100]\r\n\$0\r\n\r\n"
+        assert_equal $wanted [slurp $file]
+        r flushall
+    }
+
     test "effects are appended as replicas would get them" {} {
         rewrite
         set file [aof_folder]/[lindex [lsearch -inline [split [aof_manifest] "\n"] *.incr.*] 1]
