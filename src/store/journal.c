@@ -20,7 +20,7 @@ void journal_init(struct journal *journal)
 
 /* ------------------------------------------------------------------------------------------------------- blocks -- */
 
-/* Nobody reads the block any more. A thread may still fill in a record of it, where no reader had to wait for that. */
+/* Nobody reads the records any more. A thread may still fill in one of them, where no reader had to wait for that. */
 static void release_blobs(char *data, size_t used)
 {
     for (size_t position = 0; position < used;) {
@@ -39,16 +39,17 @@ void journal_block_free_data(char *data, size_t used)
     mem_free(data);
 }
 
+/* Most blocks were read and refer to nothing: their records have left the cache long ago, and are not looked at. */
 static void free_records(struct journal *journal, struct journal_block *block)
 {
     const size_t used = atomic_load_explicit(&block->used, memory_order_acquire);
 
-    if (block->slot == NULL) {
-        journal_block_free_data(block->data, used);
-        return;
-    }
-    release_blobs(block->data, used);
-    journal_tail_give_back(journal, block->tail, block->slot, block->begin_position + used);
+    if (block->has_references || !block->was_read)
+        release_blobs(block->data, used);
+    if (block->slot == NULL)
+        mem_free(block->data);
+    else
+        journal_tail_give_back(journal, block->tail, block->slot, block->begin_position + used);
 }
 
 void journal_free_chain(struct journal *journal, struct journal_block *block)

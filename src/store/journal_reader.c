@@ -23,6 +23,7 @@ static void enter_locked(struct journal_reader *reader, struct journal_block *bl
     reader->block = block;
     reader->data = block->data; /* NULL: not in memory */
     reader->position = 0;
+    reader->began_with_block = false;
 }
 
 static void reader_init(struct journal_reader *reader, struct journal *journal, uint64_t offset)
@@ -365,8 +366,10 @@ static void advance(struct journal_reader *reader, struct journal_block *next)
 
     buffer_clear(&reader->copy);
     spinlock_acquire(&journal->lock);
+    reader->block->was_read |= reader->began_with_block;
     leave_locked(reader);
     enter_locked(reader, next);
+    reader->began_with_block = true;
     obsolete = journal_take_obsolete_locked(journal);
     spinlock_release(&journal->lock);
     journal_free_chain(journal, obsolete);
