@@ -32,7 +32,12 @@ static struct {
     uint64_t dirty_us;         /* since when keys are dirty; 0: none is */
     uint64_t repair_us;        /* when repairs were counted last */
     uint64_t repair_credit;    /* millionths of keys that active-repair-rate allows now */
-} cycle;                       /* global: of the one window */
+    struct growth {
+        uint64_t left_bytes; /* behind the last slice */
+        uint64_t last_bytes; /* from the slice before to the last one */
+        uint64_t bytes; /* from slice to slice, for a while: what comes at once (a file, a snapshot) does not count */
+    } lists, tombstones;
+} cycle; /* global: of the one window */
 
 uint64_t window_cycle_repaired(void)
 {
@@ -97,6 +102,33 @@ static uint64_t list_bytes(const struct store *store)
     return totals.bytes - MIN(totals.bytes, totals.tombstone_bytes);
 }
 
+static uint64_t tombstone_bytes(const struct store *store)
+{
+    struct window_totals totals;
+
+    window_totals(store, &totals);
+    return totals.tombstone_bytes;
+}
+
+static void note_growth(struct growth *growth, uint64_t bytes)
+{
+    const uint64_t now_bytes = bytes - MIN(bytes, growth->left_bytes);
+
+    growth->bytes = MAX(MIN(growth->last_bytes, now_bytes), growth->bytes / 2);
+    growth->last_bytes = now_bytes;
+}
+
+/* What a limit lets stay behind this slice: with what comes until the next one they do not take more. */
+static uint64_t room_of(const struct growth *growth, uint64_t limit)
+{
+    return limit - MIN(growth->bytes, limit / 2);
+}
+
+static uint64_t room_of_lists(void)
+{
+    return room_of(&cycle.lists, OPTION_GET_U64(option_active_window_size));
+}
+
 static void put_noted(struct worker *worker, uint32_t stripe, void *context)
 {
     (void)context;
@@ -111,7 +143,7 @@ static void join(struct worker *worker, uint32_t stripe, void *context)
 /* The fuller it is the more is joined, and at once. */
 static void join_some(struct worker *worker, uint64_t newest)
 {
-    const uint64_t limit = OPTION_GET_U64(option_active_window_size), bytes = list_bytes(worker->server->store);
+    const uint64_t limit = room_of_lists(), bytes = list_bytes(worker->server->store);
     uint64_t end_us = clock_monotonic_us() + WINDOW_CYCLE_SLICE_US;
     uint64_t until = newest - MIN(newest, (uint64_t)JOIN_AGE_MS << MERGE_COUNTER_BITS);
 
@@ -128,7 +160,7 @@ static void join_some(struct worker *worker, uint64_t newest)
 
 static void join_lists(struct worker *worker, uint64_t newest)
 {
-    const uint64_t limit = OPTION_GET_U64(option_active_window_size);
+    const uint64_t limit = room_of_lists();
 
     join_some(worker, newest);
     /* Noted steps of which half are records take more room than before, and others come meanwhile. */
@@ -138,12 +170,9 @@ static void join_lists(struct worker *worker, uint64_t newest)
 
 static bool is_over(const struct store *store, bool tombstones)
 {
-    struct window_totals totals;
-
-    window_totals(store, &totals);
     if (tombstones)
-        return totals.tombstone_bytes > OPTION_GET_U64(option_active_tombstones_limit);
-    return totals.bytes > totals.tombstone_bytes + OPTION_GET_U64(option_active_window_size);
+        return tombstone_bytes(store) > room_of(&cycle.tombstones, OPTION_GET_U64(option_active_tombstones_limit));
+    return list_bytes(store) > room_of_lists();
 }
 
 /* Oldest first: by stamp, in steps from the oldest one to now. */
@@ -173,11 +202,16 @@ static uint64_t bound(struct worker *worker, bool tombstones, uint64_t newest)
 
 static void keep_bounds(struct worker *worker, uint64_t newest)
 {
+    const struct store *store = worker->server->store;
     uint64_t lists, tombstones;
 
+    note_growth(&cycle.lists, list_bytes(store));
+    note_growth(&cycle.tombstones, tombstone_bytes(store));
     join_lists(worker, newest);
     lists = bound(worker, false, newest);
     tombstones = bound(worker, true, newest);
+    cycle.lists.left_bytes = list_bytes(store);
+    cycle.tombstones.left_bytes = tombstone_bytes(store);
     if (lists + tombstones == 0) {
         cycle.is_over = false;
         return;
