@@ -42,6 +42,7 @@ esac
 
 # Integration suites that run side by side: they wait most of the time.
 jobs=4
+lane= # number of the one that runs here; empty: there are none
 
 count() {   # count PASSED FAILED
     total_passed=$((total_passed + $1))
@@ -68,7 +69,7 @@ run_program() {
     seconds=$(($2 * patience))
     shift 2
     log=$OUT/logs/$(echo "$label" | tr ' /' '--').log
-    reports=$OUT/logs/reports
+    reports=$OUT/logs/reports$lane
     rm -rf "$reports"
     mkdir -p "$reports"
     sanitizer_options "$reports"
@@ -140,14 +141,38 @@ run_suite() {
     run_program "$suite_label" "$suite_seconds" $runner "$@"
 }
 
-# Every unit test of the sources, not what an older build has left behind.
-group_unit() {
+# Every unit test of the sources, not what an older build has left behind: what the lane's turn is, if there are lanes.
+unit_tests() {
+    turn=0
     for source in src/*/*_test.c src/*/*/*_test.c; do
         [ -e "$source" ] || continue
+        turn=$(((turn + 1) % lanes))
+        [ "$turn" = "$lane" ] || continue
         name=${source#src/}
         name=${name%.c}
         run_program "unit $name" 120 "$OUT/test/$name"
     done
+}
+
+# They need one processor each, so they run in as many lanes as there are processors. Each lane prints at its end.
+group_unit() {
+    lanes=$(nproc)
+    for lane in $(seq 0 $((lanes - 1))); do
+        echo "0 1" >"$OUT/logs/lane$lane.counts" # until it has come to its end
+        (
+            total_passed=0
+            total_failed=0
+            unit_tests
+            echo "$total_passed $total_failed" >"$OUT/logs/lane$lane.counts"
+        ) >"$OUT/logs/lane$lane.lines" 2>&1 &
+    done
+    wait
+    for lane in $(seq 0 $((lanes - 1))); do
+        cat "$OUT/logs/lane$lane.lines"
+        read -r passed failed <"$OUT/logs/lane$lane.counts"
+        count "$passed" "$failed"
+    done
+    lane=
 }
 
 group_make() {

@@ -741,6 +741,8 @@ static void flush_now(void **state)
     buffer_fini(&got);
 }
 
+enum { LINE_BYTES = 4096 };
+
 /* One connection that always has a full socket does not keep another waiting for more than a turn or two. */
 static void nobody_starves(void **state)
 {
@@ -752,7 +754,9 @@ static void nobody_starves(void **state)
     char *block = mem_alloc(1 << 20);
 
     (void)state;
-    memset(block, 'x', 1 << 20);
+    memset(block, 'X', 1 << 20); /* lines that are taken and not answered */
+    for (size_t end = LINE_BYTES; end <= 1 << 20; end += LINE_BYTES)
+        block[end - 1] = '\n';
     for (int i = 0; i < 20; i++) {
         while (give(busy_fd, block, 1 << 20) > 0)
             continue;
