@@ -2,7 +2,8 @@
 """Runs the commands that documents show. A comment <!-- test: NAME --> makes the indented block behind it a part of the
 test NAME; further lines within the comment are run before the block and are not shown: they make what the reader has
 already, or check what the block did. All parts of a NAME are one script of bash, which ends with the first command that
-fails, in a folder of its own; ports that documents use are replaced by free ones.
+fails, in a folder of its own; ports that documents use are replaced by free ones. KEYDB_ROOT is the folder of the
+project, KEYDB_OUT that of what was built.
 
     tests/docs/run.py --server build/release/bin/keydb-server --oracle build/oracle/redis-server [NAME ...]
 """
@@ -91,6 +92,7 @@ def main():
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    bin_folder = os.path.dirname(os.path.abspath(arguments.server))
     passed = failed = 0
     for page in ["README.md"] + sorted(glob.glob("docs/*.md", root_dir=ROOT)):
         scripts, wrong = scripts_of(os.path.join(ROOT, page))
@@ -101,7 +103,8 @@ def main():
             if arguments.names and name not in arguments.names:
                 continue
             with tempfile.TemporaryDirectory(prefix="keydb-docs-") as box:
-                environment = dict(os.environ, PATH=programs(box + "/programs", arguments.server, arguments.oracle))
+                environment = dict(os.environ, PATH=programs(box + "/programs", arguments.server, arguments.oracle),
+                                   KEYDB_ROOT=ROOT, KEYDB_OUT=os.path.dirname(bin_folder))
                 os.mkdir(box + "/here")
                 script = PROLOGUE + with_free_ports(script)
                 with open(box + "/output", "w+") as output:
