@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/test_seed.h"
 #include "base/thread.h"
+#include "store/journal_priv.h"
 #include "store/journal_tail.h"
 
 #include <errno.h>
@@ -921,6 +922,54 @@ static void a_kept_journal_lives_without_readers(void **state)
     finish();
 }
 
+/* Of what is before the place where a reader began it does not know whether it is ready. */
+static void a_block_was_read_from_its_first_record_on(void **state)
+{
+    const struct journal_block *block;
+    struct journal_reader whole, part;
+    unsigned count = 0, next = 0;
+    uint64_t middle;
+
+    (void)state;
+    journal_init(&journal);
+    journal_reader_open(&whole, &journal);
+    while (journal.oldest == journal.newest)
+        append_numbered(count++);
+    block = journal.newest;
+    for (unsigned i = 0; i < 100; i++)
+        append_numbered(count++);
+    middle = journal_end_offset(&journal);
+    next = count;
+    while (journal.newest == block)
+        append_numbered(count++);
+    assert_true(journal_reader_open_at(&part, &journal, middle, 0, NULL));
+    read_numbered(&part, &next);
+    assert_int_equal(next, count);
+    assert_ptr_equal(part.block, journal.newest);
+    assert_false(block->was_read);
+    next = 0;
+    read_numbered(&whole, &next);
+    assert_int_equal(next, count);
+    assert_ptr_equal(journal.oldest, journal.newest); /* others are gone */
+    journal_reader_close(&part);
+    journal_reader_close(&whole);
+
+    journal_set_retention(&journal, 10 << 20);
+    journal_reader_open(&whole, &journal);
+    block = journal.newest;
+    while (journal.newest == block)
+        append_numbered(count++);
+    read_numbered(&whole, &next);
+    assert_false(block->was_read); /* where a reader opens counts as within the block */
+    block = journal.newest;
+    while (journal.newest == block)
+        append_numbered(count++);
+    read_numbered(&whole, &next);
+    assert_true(block->was_read);
+    journal_reader_close(&whole);
+    finish();
+}
+
 static _Atomic bool is_closed; /* global: of the test below */
 
 static void close_reader(void *argument)
@@ -1500,6 +1549,7 @@ int main(void)
         cmocka_unit_test(writers_hear_of_a_reader_that_holds_them),
         cmocka_unit_test(the_file_is_written_while_others_work),
         cmocka_unit_test(a_message_needs_no_database),
+        cmocka_unit_test(a_block_was_read_from_its_first_record_on),
         cmocka_unit_test(a_place_reads_nothing),
         cmocka_unit_test(a_position_leads_to_what_is_behind_it),
     };
