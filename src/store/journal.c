@@ -3,6 +3,7 @@
 #include "base/copy.h"
 #include "base/gate.h"
 #include "base/number.h"
+#include "base/write_ahead.h"
 #include "store/journal_priv.h"
 
 #include <stdio.h>
@@ -240,6 +241,7 @@ NO_THREAD_SAFETY_ANALYSIS /* its callers hold the lock, which they have from ano
         used = 0;
     }
     record = record_at(block->data, used);
+    write_ahead(record);
     *record = (struct record){.offset = journal->end_offset,
                               .stream_size = stream_size,
                               .memory_size = size,

@@ -15,6 +15,7 @@
 #include "base/copy.h"
 #include "base/slice.h"
 #include "base/spinlock.h"
+#include "base/write_ahead.h"
 #include "merge/place.h"
 
 #include <stdatomic.h>
@@ -139,6 +140,7 @@ static ALWAYS_INLINE size_t noted_steps_add(struct noted_steps *steps, uint32_t 
     }
     packed = (struct noted_packed *)(chunk->bytes + chunk->used);
     head = &atomic_load_explicit(&log->heads, memory_order_relaxed)[stripe];
+    write_ahead(packed);
     packed->before = *head;
     packed->place = step->place;
     packed->base = step->base;
