@@ -98,6 +98,20 @@ static bool load_pair(SSL_CTX *context, const char *cert_file, const char *key_f
     return true;
 }
 
+/* The library reads the extensions of a certificate when it needs them first, and keeps them: here, before connections of
+ * several threads need them at once. */
+static void read_authorities(SSL_CTX *context)
+{
+    STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+
+    for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
+        X509 *certificate = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+
+        if (certificate != NULL && X509_check_purpose(certificate, -1, 0) != 1)
+            ERR_clear_error(); /* the connections that meet it are told */
+    }
+}
+
 static bool load_authorities(SSL_CTX *context, const struct tls_options *options, char error[TLS_ERROR_BYTES])
 {
     const char *file = is_set(options->ca_cert_file) ? options->ca_cert_file : NULL;
@@ -107,6 +121,7 @@ static bool load_authorities(SSL_CTX *context, const struct tls_options *options
         return true;
     if (SSL_CTX_load_verify_locations(context, file, folder) != 1)
         return context_fail(error, "Failed to load CA certificates", file != NULL ? file : folder);
+    read_authorities(context);
     return true;
 }
 
