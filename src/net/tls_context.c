@@ -98,8 +98,8 @@ static bool load_pair(SSL_CTX *context, const char *cert_file, const char *key_f
     return true;
 }
 
-/* The library reads the extensions of a certificate when it needs them first, and keeps them: here, before connections of
- * several threads need them at once. */
+/* The library reads the extensions of a certificate when it needs them first, and keeps them: here, before connections
+ * of several threads need them at once. */
 static void read_authorities(SSL_CTX *context)
 {
     STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
