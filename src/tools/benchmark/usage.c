@@ -1,5 +1,6 @@
 #include "base/buffer.h"
 #include "tools/benchmark/options.h"
+#include "tools/link/usage.h"
 
 #include <string.h>
 
@@ -21,18 +22,7 @@ static const char text[] =
     "  --cluster                   spread the load over the masters of a cluster; keys of a command of your own\n"
     "                              need {tag} in them\n"
     "  --enable-tracking           CLIENT TRACKING on, before the run\n"
-    "\n"
-    "TLS\n"
-    "  --tls                       connect over TLS\n"
-    "  --sni HOST                  name of the server to ask for\n"
-    "  --cacert FILE               authorities to trust; without them those of the system\n"
-    "  --cacertdir FOLDER          folder of authorities, by hash\n"
-    "  --insecure                  do not check the server's certificate\n"
-    "  --cert FILE, --key FILE     certificate of the client and its key\n"
-    "  --tls-ciphers LIST          ciphers up to TLS 1.2, see ciphers(1)\n"
-    "  --tls-ciphersuites LIST     cipher suites of TLS 1.3\n"
-    "\n"
-    "How much\n"
+    "\n" LINK_USAGE_TLS "How much\n"
     "  -n REQUESTS                 of each test (100000)\n"
     "  --duration SECONDS          for so long, in place of -n\n"
     "  --warm-up SECONDS           before anything is counted\n"

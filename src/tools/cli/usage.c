@@ -1,6 +1,7 @@
 #include "base/buffer.h"
 #include "base/version.h"
 #include "tools/cli/options.h"
+#include "tools/link/usage.h"
 
 /* NAME stands for the program's name. */
 static const char text[] =
@@ -22,18 +23,7 @@ static const char text[] =
     "  --no-auth-warning           say nothing about passwords on the command line\n"
     "  -2, -3                      speak RESP2 (as every connection begins) or RESP3\n"
     "  -c                          follow MOVED and ASK\n"
-    "\n"
-    "TLS\n"
-    "  --tls                       connect over TLS\n"
-    "  --sni HOST                  name of the server to ask for\n"
-    "  --cacert FILE               authorities to trust; without them those of the system\n"
-    "  --cacertdir FOLDER          folder of authorities, by hash\n"
-    "  --insecure                  do not check the server's certificate\n"
-    "  --cert FILE, --key FILE     certificate of the client and its key\n"
-    "  --tls-ciphers LIST          ciphers up to TLS 1.2, see ciphers(1)\n"
-    "  --tls-ciphersuites LIST     cipher suites of TLS 1.3\n"
-    "\n"
-    "Commands\n"
+    "\n" LINK_USAGE_TLS "Commands\n"
     "  -r COUNT                    repeat the command; a negative count is for ever\n"
     "  -i SECONDS                  pause after each (0.1 is possible); also a cycle of --scan and --stat,\n"
     "                              and of 100 calls of --bigkeys, --memkeys and --hotkeys\n"
