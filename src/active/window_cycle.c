@@ -32,9 +32,9 @@ static struct {
     uint64_t dirty_us;         /* since when keys are dirty; 0: none is */
     uint64_t repair_us;        /* when repairs were counted last */
     uint64_t repair_credit;    /* millionths of keys that active-repair-rate allows now */
-    struct growth {
-        uint64_t left_bytes; /* behind the last slice */
-        uint64_t last_bytes; /* from the slice before to the last one */
+    struct growth {            /* worker 0's, or of the thread that loads and owns the gate: window_cycle_bound */
+        uint64_t left_bytes;   /* behind the last slice */
+        uint64_t last_bytes;   /* from the slice before to the last one */
         uint64_t bytes; /* from slice to slice, for a while: what comes at once (a file, a snapshot) does not count */
     } lists, tombstones;
 } cycle; /* global: of the one window */

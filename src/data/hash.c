@@ -354,7 +354,6 @@ static ALWAYS_INLINE bool remove_field(struct value *hash, struct slice field)
     return true;
 }
 
-
 static NOINLINE bool put_watched(struct value_log *log, struct value *hash, const struct hash_limits *limits,
                                  struct slice field, struct slice value)
 {

@@ -276,7 +276,7 @@ struct journal_reader {
     struct journal_block *block;
     char *data;             /* the block's records, or their copy from the file */
     size_t position, shown; /* in `data`: of the next record; of the record returned last */
-    bool began_with_block;  /* it reads its block from the first record on */
+    bool began_with_block;  /* the reader's thread's: it reads its block from the first record on */
     struct buffer copy;
     size_t copy_bytes;        /* of it, in the journal's passing_bytes */
     unsigned flags;           /* written under the lock by the reader's thread */

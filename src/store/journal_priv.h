@@ -41,7 +41,9 @@ struct journal_block {
     unsigned spiller_count;          /* number of these readers that let blocks spill; guarded by the lock */
     enum block_place place;          /* guarded by the lock */
     bool has_references;             /* to blobs; guarded by the lock until it is not the newest block any more */
-    bool was_read;        /* from its first record to its last by one reader: all are ready; guarded likewise */
+    /* By one reader from its first record to its last: all are ready. Guarded by the lock while the block is in the
+     * chain; then it belongs to the thread that frees it. */
+    bool was_read;
     uint64_t file_offset; /* set before the place is BLOCK_IN_FILE */
     size_t file_bytes;
 };

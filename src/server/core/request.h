@@ -28,7 +28,7 @@ struct request {
     unsigned db;
     const struct resp_blob_arg *blobs; /* arguments that are complete blobs */
     uint32_t blob_count;
-    bool is_plain;           /* struct resp_command's */
+    bool is_plain;           /* the arguments stand in the client's input, as struct resp_command says */
     bool in_exec;            /* part of EXEC or a script */
     bool in_script;          /* called by a script */
     const struct key *ready; /* for a command that was blocked: the key to look at; NULL: all keys */
