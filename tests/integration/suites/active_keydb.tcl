@@ -212,6 +212,7 @@ test "who follows as KeyDB does gets envelopes, without what it did itself, and 
         assert_equal [list MULTI [list PEXPIREMEMBERAT h f $deadline] [list PEXPIREMEMBERAT h g $deadline] EXEC] \
             [lindex [next_envelope $link] 1]
         $link -close
+        wait_for {[string match "*connected_slaves:0*" [on a info replication]]}
         on a set missed 1
         lassign [keydb_follower a $::keydb_uuid $id [expr {$::keydb_offset + 1}]] link answer
         assert_equal +CONTINUE $answer
