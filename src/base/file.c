@@ -159,18 +159,34 @@ enum status file_create_temp_named(struct file **file, const char *temp_path)
     return open_as(file, temp_path, O_RDWR | O_CREAT | O_EXCL, true);
 }
 
-enum status file_commit(struct file *file, const char *path)
+void file_full_path(char path[FILE_PATH_SPACE], const char *name)
 {
-    enum status status = file_sync(file);
+    char folder[FILE_PATH_SPACE / 2];
 
-    if (status == STATUS_OK)
-        status = file_rename(file->path, path);
+    if (getcwd(folder, sizeof(folder)) == NULL)
+        (void)snprintf(folder, sizeof(folder), ".");
+    (void)snprintf(path, FILE_PATH_SPACE, "%s/%s", folder, name);
+}
+
+enum status file_name(struct file *file, const char *path)
+{
+    enum status status = file_rename(file->path, path);
+
     if (status != STATUS_OK)
         return status;
     file->is_temp = false;
     mem_free(file->path);
     file->path = mem_copy_text(path);
-    return file_sync_folder(path);
+    return STATUS_OK;
+}
+
+enum status file_commit(struct file *file, const char *path)
+{
+    enum status status = file_sync(file);
+
+    if (status == STATUS_OK)
+        status = file_name(file, path);
+    return status == STATUS_OK ? file_sync_folder(path) : status;
 }
 
 void file_close(struct file **file)

@@ -31,7 +31,8 @@ must_check enum status file_create_temp_named(struct file **file, const char *te
 /* Syncs the data, renames the file to `path` and syncs the folder. After STATUS_OK the change survives a power
  * failure. */
 must_check enum status file_commit(struct file *file, const char *path);
-void file_close(struct file **file); /* accepts NULL; leaves NULL */
+must_check enum status file_name(struct file *file, const char *path); /* only the second of these steps */
+void file_close(struct file **file);                                   /* accepts NULL; leaves NULL */
 
 must_check enum status file_write_all(struct file *file, const void *data, size_t size);
 must_check enum status file_writev_all(struct file *file, struct iovec *parts, int count); /* changes `parts` */
@@ -55,7 +56,10 @@ int file_descriptor(const struct file *file);
 /* --- calls that take paths --- */
 /* Survives a power failure only after file_sync_folder. */
 must_check enum status file_rename(const char *from, const char *to);
-must_check enum status file_remove(const char *path);      /* STATUS_NOT_FOUND: the file did not exist */
+must_check enum status file_remove(const char *path); /* STATUS_NOT_FOUND: the file did not exist */
+/* The path of a file in the working directory, which may change later. */
+enum { FILE_PATH_SPACE = 4096 };
+void file_full_path(char path[FILE_PATH_SPACE], const char *name);
 must_check enum status file_sync_folder(const char *path); /* syncs the folder that holds `path` */
 must_check enum status file_make_folder(const char *path); /* succeeds if the folder exists already */
 bool file_exists(const char *path);

@@ -193,12 +193,11 @@ static const char *remedy(enum status status)
 
 static void refuse(const char *what, const char *reason, enum status status)
 {
-    char folder[4096];
+    char path[FILE_PATH_SPACE];
 
-    if (getcwd(folder, sizeof(folder)) == NULL)
-        (void)snprintf(folder, sizeof(folder), ".");
-    log_warning("Can't %s %s/%s: %s. The server does not start, and does not change the file. %s", what, folder,
-                persistence_file(), reason, remedy(status));
+    file_full_path(path, persistence_file());
+    log_warning("Can't %s %s: %s. The server does not start, and does not change the file. %s", what, path, reason,
+                remedy(status));
 }
 
 static void NORETURN end_process(void)
