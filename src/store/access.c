@@ -9,12 +9,14 @@
 #include "store/changed.h"
 #include "store/lazyfree.h"
 #include "store/effects.h"
+#include "store/entry_copy.h"
 #include "store/expiry.h"
 #include "store/jobs.h"
 #include "store/journal_blob.h"
 #include "store/lookup.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/lru_lfu.h"
+#include "store/snapshot_live.h"
 #include "store/undo_priv.h"
 #include "store/waiters.h"
 #include "store/watch.h"
@@ -145,6 +147,11 @@ struct entry *entry_create(struct slice key, unsigned flags, size_t inline_size,
 static char *entry_inline(struct entry *entry)
 {
     return entry->rest + entry_key_offset(entry) + entry_key(entry).size;
+}
+
+size_t entry_copy_bytes(const struct entry *entry)
+{
+    return entry_size(entry);
 }
 
 struct entry *entry_clone(const struct entry *entry)
@@ -335,7 +342,13 @@ void change_begin(struct change *change, struct access *access, unsigned db, con
     if (UNLIKELY(access->undo.is_on))
         undo_note_begin(change);
     observed = store_observed(access->store);
-    if (UNLIKELY(observed != 0) && !tells_nobody(access, observed)) {
+    if (LIKELY(observed == 0))
+        return;
+    if (UNLIKELY((observed & OBSERVE_SNAPSHOT) != 0)) {
+        live_note_before(change);
+        observed &= ~(uint32_t)OBSERVE_SNAPSHOT;
+    }
+    if (observed != 0 && !tells_nobody(access, observed)) {
         remember_before(change);
         if (observed != OBSERVE_STAMPS) /* somebody else */
             observers_before(change);
@@ -345,7 +358,7 @@ void change_begin(struct change *change, struct access *access, unsigned db, con
 void change_end(struct change *change, enum event_class event_class, const char *event)
 {
     struct access *access = change->access;
-    const uint32_t observed = store_observed(access->store);
+    uint32_t observed = store_observed(access->store);
 
     access->dirty++;
     access->found_key = NULL;
@@ -357,6 +370,12 @@ void change_end(struct change *change, enum event_class event_class, const char 
         undo_note_end(change, true);
     if (LIKELY(observed == 0))
         return;
+    if (UNLIKELY((observed & OBSERVE_SNAPSHOT) != 0)) {
+        live_note_after(change);
+        observed &= ~(uint32_t)OBSERVE_SNAPSHOT;
+        if (observed == 0)
+            return;
+    }
     if (tells_nobody(access, observed)) {
         (void)note_recent(change);
         return;
@@ -722,6 +741,7 @@ static struct entry *change_words(struct change *change, unsigned flags, int64_t
     const size_t inline_size = (flags & ENTRY_WORD) != 0 ? 0 : change_existing(change)->inline_size;
     struct entry *old = change_existing(change), *entry;
 
+    flags |= old->flags & ENTRY_MARKS_MASK;
     entry = entry_create(entry_key(old), flags, inline_size, expire_ms, old->clock);
     entry->type = old->type;
     entry->encoding = old->encoding;
@@ -782,6 +802,8 @@ void change_set_version(struct change *change, uint64_t version)
     const unsigned flags = version != 0 ? entry->flags | ENTRY_VERSIONED : entry->flags & ~(unsigned)ENTRY_VERSIONED;
 
     assert(holds(change->access, change->stripe));
+    if (UNLIKELY((store_observed(change->access->store) & OBSERVE_SNAPSHOT) != 0))
+        live_note_before(change); /* a version may change where the key does not */
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         subkey_ttl_changed_in_place(change->access, entry);
     if (flags != entry->flags)
@@ -809,7 +831,8 @@ bool access_set_version(struct access *access, unsigned db, const struct key *ke
     struct entry *entry;
 
     assert(holds(access, stripe));
-    if (UNLIKELY(spot == NULL || spot->slot == NULL || spot->moves != stripe->moves))
+    if (UNLIKELY(spot == NULL || spot->slot == NULL || spot->moves != stripe->moves ||
+                 (store_observed(access->store) & OBSERVE_SNAPSHOT) != 0))
         return set_version_slow(access, db, key, version);
     entry = table_slot_item(spot->slot);
     if (UNLIKELY((entry->flags & (ENTRY_VERSIONED | ENTRY_MEMBERS)) != ENTRY_VERSIONED))

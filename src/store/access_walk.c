@@ -8,6 +8,7 @@
 #include "store/lazyfree.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/snapshot_live.h"
 #include "store/stamp.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/undo_priv.h"
@@ -80,6 +81,8 @@ void access_flush_db(struct access *access, unsigned db, bool background)
         flushed->access = (struct access){.store = store, .exclusive = true};
         stripe->moves++;
         table_move(&flushed->keys, &keys->keys);
+        if (live_take_table(store, stripe, db, &flushed->keys, flushed_free, flushed))
+            continue;
         if (background)
             lazyfree_submit(table_count(&flushed->keys), flushed_free_job, flushed);
         else
@@ -106,6 +109,7 @@ void access_swap_db(struct access *access, unsigned a, unsigned b)
     undo_forget(access, a);
     undo_forget(access, b);
     note_upheaval(store);
+    live_note_swap(store, a, b);
     for (uint32_t i = 0; a != b && i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
         struct stripe_db *first, *second;
@@ -172,6 +176,7 @@ void access_exchange(struct access *access, struct store *other)
         window_forget_db(access, db);
     access->found_key = NULL;
     note_upheaval(store);
+    live_forsake(store);
     for (unsigned db = 0; db < MAX(store_database_bound(store), store_database_bound(other)); db++) {
         undo_forget(access, db);
         for (uint32_t i = 0; i <= store->stripe_mask; i++) {

@@ -41,8 +41,10 @@ enum entry_flag {
     ENTRY_WORD = 1 << 2,      /* there is a word: the value, or a pointer to it; otherwise the value is inline */
     ENTRY_LONG_KEY = 1 << 3,  /* the key's size is in a word of its own */
     ENTRY_WORDS_MASK = 15,
-    ENTRY_MEMBERS = 1 << 4 /* members have deadlines: the word of ENTRY_EXPIRES points to struct subkey_ttls */
+    ENTRY_MEMBERS = 1 << 4, /* members have deadlines: the word of ENTRY_EXPIRES points to struct subkey_ttls */
+    ENTRY_MARK = 1 << 5     /* and those above it: it is not of the moment of a snapshot (snapshot_live.h) */
 };
+enum { ENTRY_MARKS = 3, ENTRY_MARKS_MASK = 7 * ENTRY_MARK };
 
 enum {
     ENTRY_EMBSTR_BYTES = 44,   /* largest string that OBJECT ENCODING calls embstr */

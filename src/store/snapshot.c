@@ -10,9 +10,17 @@ static void quiet_totals(const struct snapshot *snapshot, unsigned db, struct da
     store_database_totals(snapshot->access->store, db, totals);
 }
 
-static void quiet_each(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor)
+static void quiet_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
-    access_each(snapshot->access, db, visitor);
+    const struct access_visitor each = {.visit = visitor->visit,
+                                        .context = visitor->context,
+                                        .sees_expired = visitor->sees_expired};
+
+    for (unsigned db = 0; db < store_database_bound(snapshot->access->store); db++) {
+        access_each(snapshot->access, db, &each);
+        if (visitor->rest != NULL && !visitor->rest(visitor->context))
+            return;
+    }
 }
 
 struct snapshot snapshot_of_access(struct access *access)

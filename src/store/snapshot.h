@@ -1,24 +1,37 @@
 /* A snapshot: all keys as they were at one moment, for code that writes them out: RDB files, the base of an append-only
- * file, later full syncs. Writers see keys through these functions only, and need not know how the snapshot is kept.
+ * file, full syncs. Writers see keys through these functions only, and need not know how the snapshot is kept.
  *
- * Today there is one kind: the data does not change, because the caller owns the gate or is a child forked by such a
- * thread. Another kind would be a further row of functions (struct snapshot_kind); docs/architecture.md describes one
- * without a fork. */
+ * There are two kinds. In the first the data does not change, because the caller owns the gate or is a child forked by
+ * such a thread. In the second it goes on changing: snapshot_live.h. */
 #pragma once
 
 #include "store/access.h"
 
 struct snapshot;
 
+/* What a writer does with the keys. */
+struct snapshot_visitor {
+    /* Each key once, in any order of keys and databases, except expired keys that the visitor does not see. The entry
+     * is valid until the function returns. */
+    void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
+    /* True: other threads wait for what is visited from now on, so `visit` only takes it down. False: it may write, and
+     * sleep, again. NULL: does not matter. */
+    void (*hurry)(bool hurries, void *context);
+    /* Now and then, when there is no hurry. False: the rest is not visited. May be NULL. */
+    bool (*rest)(void *context);
+    void *context;
+    bool sees_expired; /* visits expired keys, too, and all keys with their expired members */
+};
+
 struct snapshot_kind {
     unsigned (*database_bound)(const struct snapshot *snapshot);
     void (*totals)(const struct snapshot *snapshot, unsigned db, struct database_totals *totals);
-    void (*each)(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor);
+    void (*each)(struct snapshot *snapshot, const struct snapshot_visitor *visitor);
 };
 
 struct snapshot {
     const struct snapshot_kind *kind;
-    struct access *access; /* the caller's: its time, and how it counts uses */
+    struct access *access; /* its time, and how it counts uses */
 };
 
 /* A snapshot through an access that is alone with the data while the snapshot is in use. */
@@ -34,9 +47,8 @@ static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db,
 {
     snapshot->kind->totals(snapshot, db, totals);
 }
-/* Visits every key of the database once, except expired keys that the visitor does not see, in any order. The entry is
- * valid until `visit` returns. */
-static inline void snapshot_each(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor)
+/* A snapshot is visited once. */
+static inline void snapshot_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
-    snapshot->kind->each(snapshot, db, visitor);
+    snapshot->kind->each(snapshot, visitor);
 }

@@ -4,6 +4,7 @@
 #include "store/access.h"
 #include "store/expiry.h"
 #include "store/key_registry.h"
+#include "store/snapshot_live.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/window.h"
 
@@ -50,6 +51,7 @@ void store_destroy(struct store **store)
     gate_assert_alone();
     if (*store == NULL)
         return;
+    live_destroy(*store); /* what is freed below is left for nobody */
     memset(&counters, 0, sizeof(counters));
     access_init(&access, *store, &counters);
     access_begin(&access, 0, true);

@@ -21,6 +21,7 @@ struct change;
 struct key;
 struct store;
 struct window;
+struct live_snapshot;
 
 enum { STORE_STRIPES_DEFAULT = 1024, STORE_STRIPES_MOST = 16384 };
 
@@ -60,7 +61,8 @@ enum event_class {
     OBSERVE_CHANGES = 1 << 12,    /* clients track keys */
     OBSERVE_LOCAL_KEYS = 1 << 13, /* clients write on a replica */
     OBSERVE_SLOTS = 1 << 14,      /* a walk marks hash slots whose keys change */
-    OBSERVE_STAMPS = 1 << 15      /* no observer's: changed keys are noted (changed.h), new entries have a version */
+    OBSERVE_STAMPS = 1 << 15,     /* no observer's: changed keys are noted (changed.h), new entries have a version */
+    OBSERVE_SNAPSHOT = 1 << 16    /* no observer's: a snapshot is written (snapshot_live.h) */
 };
 
 /* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an
@@ -137,6 +139,13 @@ struct store {
     /* Active replication: window.h. Set with the gate owned, or while data are loaded; NULL: never was on. Any thread
      * may look at its totals. */
     struct window *_Atomic window;
+    /* Snapshots of data that goes on changing, ENTRY_MARKS of them, also those that have ended. Set once, with the gate
+     * owned; NULL: there was none. */
+    struct live_snapshot *_Atomic live;
+    /* Const after start; may be NULL. From now on writers should wait for what is written of them, or no longer: any
+     * thread, under locks. Behind that they may be woken: under no lock. */
+    void (*on_crowd)(bool is_crowded);
+    void (*on_room)(void);
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);

@@ -3,10 +3,10 @@
 #include "base/copy.h"
 #include "base/mem.h"
 #include "store/effects.h"
+#include "store/entry_copy.h"
 #include "store/jobs.h"
-#include "store/journal_blob.h"
-#include "store/lazyfree.h"
 #include "store/lookup.h"
+#include "store/snapshot_live.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/undo_priv.h"
 
@@ -129,19 +129,11 @@ static struct undo_log *add(struct access *access, unsigned db, const struct key
     return log;
 }
 
-static void whole_free(struct access *access, struct entry *whole)
-{
-    if (whole == NULL)
-        return;
-    lazyfree_of_value(access, whole, FREE_SERVER_DEL);
-    entry_free(whole);
-}
-
 static void restore_expired(struct access *access, struct undo_log *log);
 
 static void log_clear(struct access *access, struct undo_log *log)
 {
-    whole_free(access, log->whole);
+    entry_copy_free(access, log->whole);
     undo_log_reset(log);
 }
 
@@ -200,30 +192,6 @@ static void seal_small(struct undo_log *log, const struct entry *entry)
     log->expire_ms = entry_expire_ms(entry);
 }
 
-static struct entry *copy_of(const struct store *store, const struct entry *entry)
-{
-    struct subkey_ttls *lifetimes;
-    struct entry *copy = entry_clone(entry);
-
-    if (entry->type != TYPE_STRING) {
-        const struct value value = store->types[entry->type].ops->copy(entry_value(entry));
-
-        copy->encoding = (uint32_t)value.encoding & 15;
-        entry_word_store(copy, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
-        lifetimes = subkey_ttl_copy(entry);
-        if (lifetimes != NULL) {
-            lifetimes->key_ms = entry_expire_ms(entry);
-            lifetimes->due_ms = entry_subkey_ttls(entry)->due_ms;
-            entry_word_store(copy, ENTRY_EXPIRES, (uint64_t)(uintptr_t)lifetimes);
-        }
-    } else if (entry_blob(entry) != NULL) {
-        struct blob *blob = journal_blob_take_value(blob_acquire(entry_blob(entry)));
-
-        entry_word_store(copy, ENTRY_WORD, (uint64_t)(uintptr_t)blob);
-    }
-    return copy;
-}
-
 static bool is_in_place(const struct store *store, const struct entry *entry)
 {
     return store->types[entry->type].ops->undo != NULL;
@@ -237,7 +205,7 @@ void undo_note_value(struct change *change)
     if (is_in_place(change->access->store, entry))
         value_log_watch(&log->values, entry_value(entry).data);
     else
-        seal(log, copy_of(change->access->store, entry));
+        seal(log, entry_copy_create(change->access->store, entry));
 }
 
 void undo_note_begin_slow(struct change *change)
@@ -354,7 +322,7 @@ void undo_note_departure(struct change *change)
     if (entry_is_int(entry))
         seal_small(change->undo, entry);
     else
-        seal(change->undo, copy_of(change->access->store, entry));
+        seal(change->undo, entry_copy_create(change->access->store, entry));
 }
 
 void undo_note_addition(struct change *change, int64_t amount)
@@ -500,7 +468,7 @@ bool key_undo_image_owns(const void *image)
 
 void key_undo_drop_image(struct access *access, const void *image)
 {
-    whole_free(access, ((const struct key_undo *)image)->whole);
+    entry_copy_free(access, ((const struct key_undo *)image)->whole);
 }
 
 struct key_undo *key_undo_acquire(struct key_undo *undo)
@@ -517,7 +485,7 @@ void key_undo_release(struct access *access, struct key_undo **undo)
     *undo = NULL;
     if (gone == NULL || --gone->references != 0)
         return;
-    whole_free(access, gone->whole);
+    entry_copy_free(access, gone->whole);
     mem_free_sized(gone, sizeof(*gone) + gone->steps_size);
 }
 
@@ -596,6 +564,8 @@ static void open_quietly(struct change *change, struct access *access, unsigned 
     change->keys = stripe_db_use(access->store, change->stripe, db);
     change->slot = lookup_slot_in_table(&change->keys->keys, key);
     access->found_key = NULL;
+    if (UNLIKELY((store_observed(access->store) & OBSERVE_SNAPSHOT) != 0))
+        live_note_before(change);
 }
 
 /* The entry's value and deadlines become the key's; nothing but the entry itself is left. */
@@ -676,6 +646,8 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
     while (value_steps_take(&steps, &step))
         take_back(&change, &step);
     change_abandon(&change);
+    if (UNLIKELY((store_observed(access->store) & OBSERVE_SNAPSHOT) != 0))
+        live_note_after(&change);
     value_logs = watched;
 }
 

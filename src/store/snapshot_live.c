@@ -1,0 +1,653 @@
+#include "store/snapshot_live.h"
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/mpsc.h"
+#include "store/access_priv.h"
+#include "store/entry_copy.h"
+#include "store/lazyfree.h"
+#include "store/lookup.h"
+#include "store/subkey_ttl_priv.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <time.h>
+
+enum {
+    PIECE_KEYS = 64,    /* keys that are visited while a stripe is held */
+    SCAN_KEYS = 8,      /* keys between two looks at what they have cost */
+    PIECE_EFFORT = 512, /* elements, or this many blocks of a value, in such a piece */
+    EFFORT_BYTES = 256,
+    QUEUE_PIECE = 256, /* old states that are visited before the thread rests */
+    SLEEP_NS = 50 * 1000
+};
+
+#define PLACE_WRITTEN UINT64_MAX /* all of the stripe is written, or no snapshot runs */
+#define PLACE_MASK ((UINT64_C(1) << TABLE_SCAN_BITS) - 1)
+
+/* A table that was taken out of the keyspace. */
+struct left_table {
+    struct table table; /* not owned: `release` frees it */
+    _Atomic uint32_t references;
+    void (*release)(void *argument);
+    void *argument;
+};
+
+/* What was left for a snapshot: the state of a key, or a table. */
+struct left {
+    struct mpsc_node node;
+    struct left_table *table; /* NULL: it is a key */
+    uint64_t from;            /* of a table: what is below this place is written */
+    uint64_t bytes;           /* that it counts for */
+    unsigned db;              /* as at the moment */
+    struct entry entry;       /* of a key; last */
+};
+
+struct live_snapshot {
+    struct snapshot snapshot;
+    struct store *store;          /* const */
+    unsigned mark;                /* const: its bit in the flags of entries */
+    uint64_t *places;             /* by stripe, which guards it: places below it are written */
+    unsigned *db_then, *db_now;   /* by database: where it was at the moment, where it is; changed at the gate */
+    struct database_totals *then; /* by database; const while it runs */
+    unsigned database_bound;      /* const while it runs */
+    uint64_t kept_most;           /* const while it runs */
+    struct access access;         /* the thread's; its time is the moment */
+    struct store_counters counters;
+    struct gate_member member;
+    sem_t gate_opens;
+    bool is_walked; /* the thread's */
+    struct mpsc left;
+    _Atomic bool runs;                             /* atomic: set with the gate owned, cleared inside of it */
+    struct spinlock crowd_lock;                    /* of the first one for all; rank LOCK_REGISTRY */
+    unsigned crowded_count GUARDED_BY(crowd_lock); /* likewise: snapshots that have a crowd */
+    uint64_t crowded_since_us;                     /* under that lock */
+    _Atomic bool is_crowded;                       /* atomic: written under that lock */
+    _Atomic bool is_cancelled;                     /* atomic: relaxed */
+    _Atomic uint64_t kept_bytes, kept_peak_bytes, kept_keys, held_us, slowed_us; /* atomic: relaxed */
+};
+
+static struct live_snapshot *all_of(const struct store *store)
+{
+    return atomic_load_explicit(&((struct store *)(uintptr_t)store)->live, memory_order_acquire);
+}
+
+static uint64_t load(const _Atomic uint64_t *number)
+{
+    return atomic_load_explicit(number, memory_order_relaxed);
+}
+
+/* There is one writer at a time. */
+static void raise_to(_Atomic uint64_t *number, uint64_t value)
+{
+    if (value > load(number))
+        atomic_store_explicit(number, value, memory_order_relaxed);
+}
+
+/* ------------------------------------------------------------------------------------------------- what is left -- */
+
+static uint64_t place_of(unsigned db, uint64_t hash)
+{
+    return (uint64_t)db << TABLE_SCAN_BITS | table_scan_place(hash);
+}
+
+/* Writers wait while there is a crowd for any of the snapshots. */
+static void set_crowded(struct live_snapshot *live, bool is_crowded)
+{
+    struct live_snapshot *first = all_of(live->store);
+    bool is_over = false;
+
+    spinlock_acquire(&first->crowd_lock);
+    if (atomic_load_explicit(&live->is_crowded, memory_order_relaxed) != is_crowded) {
+        const unsigned count = is_crowded ? ++first->crowded_count : --first->crowded_count;
+
+        atomic_store_explicit(&live->is_crowded, is_crowded, memory_order_relaxed);
+        is_over = count == 0;
+        if (is_crowded)
+            live->crowded_since_us = clock_monotonic_us();
+        else
+            atomic_fetch_add_explicit(&live->slowed_us, clock_monotonic_us() - live->crowded_since_us,
+                                      memory_order_relaxed);
+        if (count == (is_crowded ? 1 : 0) && live->store->on_crowd != NULL)
+            live->store->on_crowd(is_crowded);
+    }
+    spinlock_release(&first->crowd_lock);
+    if (is_over && live->store->on_room != NULL)
+        live->store->on_room();
+}
+
+/* Any thread, also under a stripe. */
+static void note_crowd(struct live_snapshot *live)
+{
+    if (UNLIKELY(live->kept_most != 0 && load(&live->kept_bytes) > live->kept_most) &&
+        !atomic_load_explicit(&live->is_crowded, memory_order_relaxed))
+        set_crowded(live, true);
+}
+
+/* The snapshot's thread, under no lock: writers go on when an eighth of the bound is free again. */
+static void note_room(struct live_snapshot *live, bool is_over)
+{
+    if (UNLIKELY(atomic_load_explicit(&live->is_crowded, memory_order_relaxed)) &&
+        (is_over || load(&live->kept_bytes) <= live->kept_most / 8 * 7))
+        set_crowded(live, false);
+}
+
+static void push(struct live_snapshot *live, struct left *left)
+{
+    const uint64_t bytes = atomic_fetch_add_explicit(&live->kept_bytes, left->bytes, memory_order_relaxed) +
+                           left->bytes;
+    uint64_t peak = load(&live->kept_peak_bytes);
+
+    while (bytes > peak && !atomic_compare_exchange_weak_explicit(&live->kept_peak_bytes, &peak, bytes,
+                                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+    atomic_fetch_add_explicit(&live->kept_keys, 1, memory_order_relaxed);
+    mpsc_push(&live->left, &left->node);
+    note_crowd(live);
+}
+
+static void leave_entry(struct live_snapshot *live, unsigned db, const struct entry *entry)
+{
+    const size_t size = entry_copy_bytes(entry);
+    struct left *left = mem_alloc(offsetof(struct left, entry) + size);
+
+    left->table = NULL;
+    left->db = db;
+    memcpy(&left->entry, entry, size);
+    entry_copy_value(live->store, entry, &left->entry);
+    left->bytes = mem_usable(left);
+    if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
+        left->bytes = store_entry_bytes(live->store, entry, 5);
+    push(live, left);
+}
+
+static void left_table_release(struct left_table **handle)
+{
+    struct left_table *table = *handle;
+
+    *handle = NULL;
+    if (atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) != 1)
+        return;
+    table->release(table->argument);
+    mem_free(table);
+}
+
+static void left_free(struct live_snapshot *live, struct left *left)
+{
+    atomic_fetch_sub_explicit(&live->kept_bytes, left->bytes, memory_order_relaxed);
+    if (left->table != NULL)
+        left_table_release(&left->table);
+    else
+        lazyfree_of_value(&live->access, &left->entry, FREE_SERVER_DEL);
+    mem_free(left);
+    lazyfree_after_release(&live->access);
+    note_room(live, false);
+}
+
+/* ---------------------------------------------------------------------------------------------- notes of changes -- */
+
+static bool is_written(const struct live_snapshot *live, const struct stripe *stripe, unsigned db, uint64_t hash)
+{
+    const uint64_t place = live->places[stripe->index];
+
+    return LIKELY(place == PLACE_WRITTEN) || place_of(live->db_then[db], hash) < place;
+}
+
+void live_note_before(struct change *change)
+{
+    struct live_snapshot *live = all_of(change->access->store);
+    struct entry *entry = change_entry(change);
+
+    access_assert_holds(change->access, change->stripe->index);
+    for (unsigned i = 0; entry != NULL && i < ENTRY_MARKS; i++, live++) {
+        if ((entry->flags & live->mark) != 0 || is_written(live, change->stripe, change->db, change->key->hash))
+            continue;
+        leave_entry(live, live->db_then[change->db], entry);
+        entry->flags |= (uint8_t)live->mark;
+    }
+}
+
+void live_note_after(const struct change *change)
+{
+    struct live_snapshot *live = all_of(change->access->store);
+    struct entry *entry = change_entry(change);
+
+    access_assert_holds(change->access, change->stripe->index);
+    for (unsigned i = 0; entry != NULL && i < ENTRY_MARKS; i++, live++) {
+        if (!is_written(live, change->stripe, change->db, change->key->hash))
+            entry->flags |= (uint8_t)live->mark;
+    }
+}
+
+bool live_take_table(struct store *store, const struct stripe *stripe, unsigned db, const struct table *table,
+                     void (*release)(void *argument), void *argument)
+{
+    struct live_snapshot *live = all_of(store);
+    struct left_table *shared = NULL;
+
+    gate_assert_alone();
+    for (unsigned i = 0; live != NULL && i < ENTRY_MARKS; i++, live++) {
+        const uint64_t place = live->places[stripe->index];
+        struct left *left;
+
+        if (place == PLACE_WRITTEN || place >> TABLE_SCAN_BITS > live->db_then[db])
+            continue;
+        if (shared == NULL) {
+            shared = mem_alloc_zero(sizeof(*shared));
+            shared->table = *table;
+            shared->release = release;
+            shared->argument = argument;
+        }
+        (void)atomic_fetch_add_explicit(&shared->references, 1, memory_order_relaxed);
+        left = mem_alloc_zero(sizeof(*left));
+        left->table = shared;
+        left->db = live->db_then[db];
+        left->from = place >> TABLE_SCAN_BITS == left->db ? place & PLACE_MASK : 0;
+        push(live, left);
+    }
+    return shared != NULL;
+}
+
+void live_note_swap(struct store *store, unsigned a, unsigned b)
+{
+    struct live_snapshot *live = all_of(store);
+
+    gate_assert_alone();
+    for (unsigned i = 0; live != NULL && i < ENTRY_MARKS; i++, live++) {
+        const unsigned then = live->db_then[a];
+
+        live->db_then[a] = live->db_then[b];
+        live->db_then[b] = then;
+        live->db_now[live->db_then[a]] = a;
+        live->db_now[live->db_then[b]] = b;
+    }
+}
+
+void live_forsake(struct store *store)
+{
+    struct live_snapshot *live = all_of(store);
+
+    gate_assert_alone();
+    for (unsigned i = 0; live != NULL && i < ENTRY_MARKS; i++, live++) {
+        live_snapshot_cancel(live);
+        for (uint32_t stripe = 0; stripe <= store->stripe_mask; stripe++)
+            live->places[stripe] = PLACE_WRITTEN;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------ visiting -- */
+
+struct visit {
+    struct live_snapshot *live;
+    const struct snapshot_visitor *visitor; /* NULL: nothing is visited, but marks are taken away */
+    unsigned db;                            /* as at the moment */
+    uint64_t from;                          /* places below it are written: a scan may meet them again */
+    uint64_t effort;
+    uint32_t keys;
+};
+
+static void show(const struct visit *visit, const struct entry *entry)
+{
+    struct access *access = &visit->live->access;
+    const struct snapshot_visitor *visitor = visit->visitor;
+
+    if (!visitor->sees_expired && UNLIKELY(lookup_is_due(access, entry)))
+        entry = access_shown(access, entry);
+    if (entry != NULL)
+        visitor->visit(access, visit->db, entry, visitor->context);
+}
+
+static uint64_t effort_of(const struct store *store, const struct entry *entry)
+{
+    const struct blob *blob = entry_blob(entry);
+
+    if (blob != NULL)
+        return blob->size / EFFORT_BYTES;
+    return entry->type != TYPE_STRING ? store->types[entry->type].ops->free_effort(entry_value(entry)) : 0;
+}
+
+/* Under the stripe's lock. */
+static void meet(void *item, void *context)
+{
+    struct visit *visit = context;
+    struct live_snapshot *live = visit->live;
+    struct entry *entry = item;
+    uint64_t effort;
+
+    if ((entry->flags & live->mark) != 0) {
+        entry->flags &= (uint8_t)~live->mark;
+        return;
+    }
+    if (visit->visitor == NULL || UNLIKELY(table_scan_place(lookup_entry_hash(entry)) < visit->from))
+        return;
+    visit->keys++;
+    effort = effort_of(live->store, entry);
+    visit->effort += effort;
+    if (UNLIKELY(effort >= PIECE_EFFORT)) /* nobody waits for it: it is written outside */
+        leave_entry(live, visit->db, entry);
+    else
+        show(visit, entry);
+}
+
+/* Enters the gate, and takes the stripe. Never waits for a stripe inside of the gate: who holds it may wait for the
+ * gate. */
+static void enter(struct live_snapshot *live, struct stripe *stripe)
+{
+    const struct timespec pause = {.tv_nsec = SLEEP_NS};
+
+    spinlock_assert_may_sleep();
+    for (;;) {
+        while (!gate_enter(&live->member)) {
+            while (sem_wait(&live->gate_opens) != 0)
+                assert(errno == EINTR);
+        }
+        if (stripe == NULL || spinlock_acquire_bounded(&stripe->lock, ACCESS_LOCK_SPINS))
+            return;
+        gate_leave(&live->member);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+static void leave(struct live_snapshot *live, struct stripe *stripe)
+{
+    if (stripe != NULL)
+        stripe_release(live->store, stripe);
+    gate_leave(&live->member);
+    lazyfree_after_release(&live->access);
+}
+
+/* The next keys of the stripe, which is held. */
+static void walk_piece(struct visit *visit, struct stripe *stripe)
+{
+    struct live_snapshot *live = visit->live;
+    uint64_t *place = &live->places[stripe->index];
+
+    visit->keys = 0;
+    visit->effort = 0;
+    while (*place != PLACE_WRITTEN && visit->keys < PIECE_KEYS && visit->effort < PIECE_EFFORT) {
+        const unsigned db = (unsigned)(*place >> TABLE_SCAN_BITS);
+        const struct stripe_db *keys;
+        uint64_t next = 0;
+
+        if (db >= store_database_bound(live->store)) {
+            *place = PLACE_WRITTEN;
+            break;
+        }
+        keys = stripe_db(stripe, live->db_now[db]);
+        visit->db = db;
+        visit->from = *place & PLACE_MASK;
+        if (keys != NULL && table_count(&keys->keys) != 0)
+            next = table_scan(&keys->keys, visit->from, SCAN_KEYS, meet, visit);
+        *place = next != 0 ? (uint64_t)db << TABLE_SCAN_BITS | next : (uint64_t)(db + 1) << TABLE_SCAN_BITS;
+    }
+}
+
+/* False: the rest is not wanted. */
+static bool rest(struct visit *visit)
+{
+    const struct snapshot_visitor *visitor = visit->visitor;
+
+    if (visitor != NULL &&
+        ((visitor->rest != NULL && !visitor->rest(visitor->context)) || live_snapshot_is_cancelled(visit->live)))
+        visit->visitor = NULL;
+    return visit->visitor != NULL;
+}
+
+static void meet_left(void *item, void *context)
+{
+    struct visit *visit = context;
+    const struct entry *entry = item;
+
+    if ((entry->flags & visit->live->mark) == 0 && table_scan_place(lookup_entry_hash(entry)) >= visit->from)
+        show(visit, entry);
+}
+
+static void visit_table(struct visit *visit, const struct left *left)
+{
+    uint64_t next;
+
+    visit->db = left->db;
+    visit->from = left->from;
+    do {
+        next = table_scan(&left->table->table, visit->from, PIECE_KEYS, meet_left, visit);
+        visit->from = next;
+    } while (rest(visit) && next != 0);
+}
+
+/* What was left so far. Nobody waits. */
+static void visit_left(struct visit *visit)
+{
+    struct live_snapshot *live = visit->live;
+    struct mpsc_node *node;
+    uint32_t count = 0;
+
+    while ((node = mpsc_pop(&live->left)) != NULL) {
+        struct left *left = container_of(node, struct left, node);
+
+        if (left->table != NULL && visit->visitor != NULL)
+            visit_table(visit, left);
+        visit->db = left->db;
+        if (left->table == NULL && visit->visitor != NULL)
+            show(visit, &left->entry);
+        left_free(live, left);
+        if (++count % QUEUE_PIECE == 0)
+            (void)rest(visit);
+    }
+}
+
+static void hurry(const struct visit *visit, bool hurries)
+{
+    if (visit->visitor != NULL && visit->visitor->hurry != NULL)
+        visit->visitor->hurry(hurries, visit->visitor->context);
+}
+
+static void walk_stripe(struct visit *visit, struct stripe *stripe)
+{
+    struct live_snapshot *live = visit->live;
+    bool is_written;
+
+    do {
+        uint64_t since_us;
+
+        hurry(visit, true);
+        enter(live, stripe);
+        since_us = clock_monotonic_us();
+        walk_piece(visit, stripe);
+        is_written = live->places[stripe->index] == PLACE_WRITTEN;
+        leave(live, stripe);
+        raise_to(&live->held_us, clock_monotonic_us() - since_us);
+        hurry(visit, false);
+        (void)rest(visit);
+        visit_left(visit);
+    } while (!is_written);
+}
+
+static void live_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+{
+    struct live_snapshot *live = container_of(snapshot, struct live_snapshot, snapshot);
+    struct visit visit = {.live = live, .visitor = visitor};
+
+    assert(!live->is_walked);
+    live->is_walked = true;
+    for (uint32_t i = 0; i <= live->store->stripe_mask; i++)
+        walk_stripe(&visit, &live->store->stripes[i]);
+    visit_left(&visit); /* of the last stripe; no change leaves anything from here on */
+    (void)rest(&visit);
+    assert(load(&live->kept_bytes) == 0);
+}
+
+static unsigned live_database_bound(const struct snapshot *snapshot)
+{
+    return container_of((struct snapshot *)(uintptr_t)snapshot, struct live_snapshot, snapshot)->database_bound;
+}
+
+static void live_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
+{
+    *totals = container_of((struct snapshot *)(uintptr_t)snapshot, struct live_snapshot, snapshot)->then[db];
+}
+
+/* ------------------------------------------------------------------------------------------------- begin and end -- */
+
+static void wake(void *context)
+{
+    (void)sem_post(&((struct live_snapshot *)context)->gate_opens);
+}
+
+static struct live_snapshot *create_all(struct store *store)
+{
+    struct live_snapshot *all = mem_alloc_zero(ENTRY_MARKS * sizeof(*all));
+    const uint32_t stripe_count = store->stripe_mask + 1;
+
+    for (unsigned i = 0; i < ENTRY_MARKS; i++) {
+        struct live_snapshot *live = &all[i];
+
+        live->store = store;
+        live->mark = (unsigned)ENTRY_MARK << i;
+        live->places = mem_alloc(stripe_count * sizeof(*live->places));
+        for (uint32_t stripe = 0; stripe < stripe_count; stripe++)
+            live->places[stripe] = PLACE_WRITTEN;
+        live->db_then = mem_alloc_zero(store->database_count * sizeof(*live->db_then));
+        live->db_now = mem_alloc_zero(store->database_count * sizeof(*live->db_now));
+        live->then = mem_alloc_zero(store->database_count * sizeof(*live->then));
+        (void)sem_init(&live->gate_opens, 0, 0);
+        mpsc_init(&live->left);
+        spinlock_init(&live->crowd_lock, LOCK_REGISTRY);
+    }
+    atomic_store_explicit(&store->live, all, memory_order_release);
+    return all;
+}
+
+void live_destroy(struct store *store)
+{
+    struct live_snapshot *all = all_of(store);
+
+    for (unsigned i = 0; all != NULL && i < ENTRY_MARKS; i++) {
+        assert(!atomic_load(&all[i].runs));
+        mem_free(all[i].places);
+        mem_free(all[i].db_then);
+        mem_free(all[i].db_now);
+        mem_free(all[i].then);
+        (void)sem_destroy(&all[i].gate_opens);
+    }
+    mem_free(all);
+    atomic_store(&store->live, NULL);
+}
+
+static void note_moment(struct live_snapshot *live)
+{
+    const struct store *store = live->store;
+
+    live->database_bound = store_database_bound(store);
+    for (unsigned db = 0; db < store->database_count; db++)
+        live->db_then[db] = live->db_now[db] = db;
+    for (unsigned db = 0; db < live->database_bound; db++)
+        store_database_totals(store, db, &live->then[db]);
+    memset(live->places, 0, (store->stripe_mask + 1) * sizeof(*live->places));
+}
+
+static void reset_costs(struct live_snapshot *live)
+{
+    assert(load(&live->kept_bytes) == 0);
+    atomic_store_explicit(&live->kept_peak_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&live->kept_keys, 0, memory_order_relaxed);
+    atomic_store_explicit(&live->held_us, 0, memory_order_relaxed);
+    atomic_store_explicit(&live->slowed_us, 0, memory_order_relaxed);
+}
+
+struct live_snapshot *live_snapshot_begin(struct access *access, const struct live_options *options)
+{
+    static const struct snapshot_kind kind = {live_database_bound, live_totals, live_each};
+    struct store *store = access->store;
+    struct live_snapshot *live = all_of(store);
+    unsigned i = 0;
+
+    gate_assert_alone();
+    if (live == NULL)
+        live = create_all(store);
+    while (i < ENTRY_MARKS && atomic_load_explicit(&live->runs, memory_order_acquire)) {
+        live++;
+        i++;
+    }
+    if (i == ENTRY_MARKS)
+        return NULL;
+    live->snapshot = (struct snapshot){.kind = &kind, .access = &live->access};
+    access_init(&live->access, store, &live->counters);
+    access_begin(&live->access, access->now_ms, true);
+    live->access.exclusive = false;
+    live->kept_most = options->kept_most;
+    live->is_walked = false;
+    atomic_store_explicit(&live->is_cancelled, false, memory_order_relaxed);
+    reset_costs(live);
+    note_moment(live);
+    gate_join(options->gate, &live->member, wake, live);
+    atomic_store_explicit(&live->runs, true, memory_order_release);
+    store_set_observed(store, OBSERVE_SNAPSHOT, OBSERVE_SNAPSHOT);
+    return live;
+}
+
+void live_snapshot_adopt(struct live_snapshot *live)
+{
+    live->access.lock_id = spinlock_self_id();
+}
+
+struct snapshot *live_snapshot_keys(struct live_snapshot *live)
+{
+    return &live->snapshot;
+}
+
+/* Inside of the gate, so that no other begins meanwhile. */
+static void unobserve(struct live_snapshot *live)
+{
+    const struct live_snapshot *all = all_of(live->store);
+    bool others_run = false;
+
+    enter(live, NULL);
+    for (unsigned i = 0; i < ENTRY_MARKS; i++)
+        others_run |= &all[i] != live && atomic_load_explicit(&all[i].runs, memory_order_relaxed);
+    if (!others_run)
+        store_set_observed(live->store, OBSERVE_SNAPSHOT, 0);
+    leave(live, NULL);
+}
+
+void live_snapshot_end(struct live_snapshot **handle)
+{
+    struct live_snapshot *live = *handle;
+
+    *handle = NULL;
+    if (!live->is_walked)
+        live_each(&live->snapshot, NULL);
+    note_room(live, true);
+    unobserve(live);
+    gate_part(&live->member);
+    atomic_store_explicit(&live->runs, false, memory_order_release);
+}
+
+void live_snapshot_cancel(struct live_snapshot *live)
+{
+    atomic_store_explicit(&live->is_cancelled, true, memory_order_relaxed);
+}
+
+bool live_snapshot_is_cancelled(const struct live_snapshot *live)
+{
+    return atomic_load_explicit(&live->is_cancelled, memory_order_relaxed);
+}
+
+struct live_costs live_snapshot_costs(const struct live_snapshot *live)
+{
+    return (struct live_costs){.kept_bytes = load(&live->kept_bytes),
+                               .kept_peak_bytes = load(&live->kept_peak_bytes),
+                               .kept_keys = load(&live->kept_keys),
+                               .held_us = load(&live->held_us),
+                               .slowed_us = load(&live->slowed_us)};
+}
+
+uint64_t live_kept_bytes(const struct store *store)
+{
+    const struct live_snapshot *live = all_of(store);
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; live != NULL && i < ENTRY_MARKS; i++, live++)
+        bytes += load(&live->kept_bytes);
+    return bytes;
+}
