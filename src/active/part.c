@@ -113,7 +113,8 @@ static unsigned some_database_bound(const struct snapshot *snapshot)
 
 struct sieve {
     const struct part *part;
-    const struct access_visitor *visitor; /* NULL: it counts */
+    const struct snapshot_visitor *visitor; /* NULL: it counts */
+    unsigned db;                            /* counts of this database */
     struct database_totals totals;
 };
 
@@ -123,45 +124,54 @@ static void visit(struct access *access, unsigned db, const struct entry *entry,
 
     if (!part_entry_crosses(sieve->part, entry))
         return;
-    sieve->totals.keys++;
-    sieve->totals.expires += entry_expire_ms(entry) != EXPIRE_NEVER;
-    if (sieve->visitor != NULL &&
-        (sieve->visitor->wanted == NULL || sieve->visitor->wanted(entry, sieve->visitor->context)))
+    if (sieve->visitor != NULL) {
         sieve->visitor->visit(access, db, entry, sieve->visitor->context);
+    } else if (db == sieve->db) {
+        sieve->totals.keys++;
+        sieve->totals.expires += entry_expire_ms(entry) != EXPIRE_NEVER;
+    }
 }
 
-static void leave(void *context)
+static void hurry(bool hurries, void *context)
 {
     const struct sieve *sieve = context;
 
-    if (sieve->visitor != NULL && sieve->visitor->leave != NULL)
-        sieve->visitor->leave(sieve->visitor->context);
+    if (sieve->visitor != NULL && sieve->visitor->hurry != NULL)
+        sieve->visitor->hurry(hurries, sieve->visitor->context);
 }
 
-static void sift(const struct part_snapshot *some, unsigned db, struct sieve *sieve)
+static bool rest(void *context)
 {
-    const struct access_visitor visitor = {.visit = visit,
-                                           .leave = leave,
-                                           .context = sieve,
-                                           .sees_expired = sieve->visitor == NULL || sieve->visitor->sees_expired};
+    const struct sieve *sieve = context;
+
+    return sieve->visitor == NULL || sieve->visitor->rest == NULL || sieve->visitor->rest(sieve->visitor->context);
+}
+
+static void sift(const struct part_snapshot *some, struct sieve *sieve)
+{
+    const struct snapshot_visitor visitor = {.visit = visit,
+                                             .hurry = hurry,
+                                             .rest = rest,
+                                             .context = sieve,
+                                             .sees_expired = sieve->visitor == NULL || sieve->visitor->sees_expired};
 
     sieve->part = some->part;
-    snapshot_each(some->all, db, &visitor);
+    snapshot_each(some->all, &visitor);
 }
 
 static void some_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
 {
-    struct sieve sieve = {.visitor = NULL};
+    struct sieve sieve = {.visitor = NULL, .db = db};
 
-    sift(of(snapshot), db, &sieve);
+    sift(of(snapshot), &sieve);
     *totals = sieve.totals;
 }
 
-static void some_each(struct snapshot *snapshot, unsigned db, const struct access_visitor *visitor)
+static void some_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
     struct sieve sieve = {.visitor = visitor};
 
-    sift(of(snapshot), db, &sieve);
+    sift(of(snapshot), &sieve);
 }
 
 void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part)

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "persist/byte_io.h"
+#include "persist/key_delay.h"
 #include "persist/rdb_payload.h"
 #include "persist/rdb_save.h"
 #include "persist/types.h"
@@ -11,14 +12,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PROGRESS_KEYS = 1024 };
 
 struct dumper {
     const struct aof_dump_request *request;
     struct aof_commands commands;
-    uint64_t keys;
+    uint64_t keys, rested_keys;
+    unsigned db; /* of the last key */
+    bool has_selected;
     bool stopped;
     bool has_too_much; /* libraries, for the version that was wished for */
 };
@@ -87,17 +89,46 @@ static void dump_member_deadlines(struct dumper *dumper, const struct type_row *
         entry_each_member_deadline(entry, as_fields ? dump_field_deadline : dump_member_deadline, &dumper->commands);
 }
 
-static void rest_after_key(struct dumper *dumper)
+/* False: no more. */
+static bool tell_progress(void *context)
 {
-    int64_t delay_us = dumper->request->key_delay_us;
+    struct dumper *dumper = context;
 
-    if (LIKELY(delay_us == 0))
+    if (dumper->request->progress != NULL && !dumper->request->progress(dumper->keys, dumper->request->context))
+        dumper->stopped = true;
+    return !dumper->stopped;
+}
+
+static bool rest(void *context)
+{
+    struct dumper *dumper = context;
+
+    if (UNLIKELY(dumper->request->key_delay_us != 0)) {
+        aof_commands_flush(&dumper->commands);
+        if (key_delay_sleep(dumper->request->key_delay_us, dumper->keys - dumper->rested_keys, tell_progress, dumper))
+            dumper->rested_keys = dumper->keys;
+    }
+    aof_commands_flush_if_full(&dumper->commands);
+    dumper->stopped |= dumper->commands.status != STATUS_OK;
+    return !dumper->stopped;
+}
+
+static void hurry(bool hurries, void *context)
+{
+    struct dumper *dumper = context;
+
+    dumper->commands.is_held = hurries;
+}
+
+static void select_database(struct dumper *dumper, unsigned db)
+{
+    if (dumper->has_selected && dumper->db == db)
         return;
-    aof_commands_flush(&dumper->commands);
-    if (delay_us > 0)
-        (void)usleep((useconds_t)delay_us);
-    else if (dumper->keys % (uint64_t)-delay_us == 0)
-        (void)usleep(1);
+    aof_command_begin(&dumper->commands, 2);
+    aof_put_text(&dumper->commands, "SELECT");
+    aof_put_number(&dumper->commands, db);
+    dumper->has_selected = true;
+    dumper->db = db;
 }
 
 static void dump_key(struct access *access, unsigned db, const struct entry *entry, void *context)
@@ -106,9 +137,9 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
     const struct type_row *row = type_row_of((enum value_type)entry->type);
 
     (void)access;
-    (void)db;
     if (UNLIKELY(dumper->stopped))
         return;
+    select_database(dumper, db);
     dumper->commands.key = entry_key(entry);
     if (row->put_commands != NULL) {
         row->put_commands(&dumper->commands, entry);
@@ -119,9 +150,10 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
         dump_payload(dumper, entry);
     }
     dumper->keys++;
-    rest_after_key(dumper);
-    if (dumper->keys % PROGRESS_KEYS == 0 && dumper->request->progress != NULL)
-        dumper->stopped = !dumper->request->progress(dumper->keys, dumper->request->context);
+    if (UNLIKELY(dumper->request->key_delay_us != 0) && !dumper->commands.is_held)
+        (void)rest(dumper);
+    if (dumper->keys % PROGRESS_KEYS == 0)
+        (void)tell_progress(dumper);
     dumper->stopped |= dumper->commands.status != STATUS_OK;
 }
 
@@ -141,24 +173,15 @@ static void dump_library(struct slice source, void *context)
 
 static void dump_all(struct dumper *dumper)
 {
-    const struct access_visitor visitor = {.visit = dump_key, .context = dumper};
-    struct snapshot *keys = dumper->request->keys;
-    struct database_totals totals;
+    const struct snapshot_visitor visitor = {.visit = dump_key, .hurry = hurry, .rest = rest, .context = dumper};
 
     if (dumper->request->writes_time)
         buffer_printf(&dumper->commands.out, "#TS:%" PRId64 "\r\n", clock_wall_ms() / 1000);
     if (dumper->request->libraries != NULL)
         dumper->request->libraries(dump_library, dumper);
     dumper->stopped = dumper->has_too_much;
-    for (unsigned db = 0; db < snapshot_database_bound(keys) && !dumper->stopped; db++) {
-        snapshot_totals(keys, db, &totals);
-        if (totals.keys == 0)
-            continue;
-        aof_command_begin(&dumper->commands, 2);
-        aof_put_text(&dumper->commands, "SELECT");
-        aof_put_number(&dumper->commands, db);
-        snapshot_each(keys, db, &visitor);
-    }
+    if (!dumper->stopped)
+        snapshot_each(dumper->request->keys, &visitor);
     aof_commands_flush(&dumper->commands);
 }
 

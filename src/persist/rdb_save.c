@@ -3,15 +3,16 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/crc64.h"
+#include "base/mem.h"
 #include "base/number.h"
 #include "base/status.h"
+#include "persist/key_delay.h"
 #include "persist/types.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { PROGRESS_KEYS = 1024 };
 
@@ -20,7 +21,10 @@ const char rdb_too_old_for_libraries[] = "functions need version 10, but rdb-ver
 struct saver {
     const struct rdb_save_request *request;
     struct rdb_writer writer;
-    uint64_t keys;
+    uint64_t keys, rested_keys;
+    unsigned db; /* of the last key */
+    bool has_selected;
+    unsigned char *is_sized; /* by database, a bit each: its size was written */
     bool stopped;
     bool has_too_much; /* libraries, for the version that was wished for */
 };
@@ -71,14 +75,49 @@ static void write_mvcc(struct saver *saver, uint64_t version)
     rdb_write_text(&saver->writer, slice_make(digits, number_format_u64(digits, mvcc)));
 }
 
-static void take_a_rest(struct saver *saver)
+/* False: no more. */
+static bool tell_progress(void *context)
 {
-    int64_t delay_us = saver->request->key_delay_us;
+    struct saver *saver = context;
 
-    if (delay_us > 0)
-        (void)usleep((useconds_t)delay_us);
-    else if (delay_us < 0 && saver->keys % (uint64_t)-delay_us == 0)
-        (void)usleep(1);
+    if (saver->request->progress != NULL && !saver->request->progress(saver->keys, saver->request->context))
+        saver->stopped = true;
+    return !saver->stopped;
+}
+
+/* The database of the keys that follow. */
+static void select_database(struct saver *saver, unsigned db)
+{
+    struct database_totals totals;
+
+    if (saver->has_selected && saver->db == db)
+        return;
+    rdb_write_byte(&saver->writer, RDB_SELECT);
+    rdb_write_length(&saver->writer, db);
+    saver->has_selected = true;
+    saver->db = db;
+    if ((saver->is_sized[db / 8] >> (db % 8) & 1) != 0)
+        return;
+    saver->is_sized[db / 8] |= (unsigned char)(1U << (db % 8));
+    snapshot_totals(saver->request->keys, db, &totals);
+    rdb_write_byte(&saver->writer, RDB_RESIZE);
+    rdb_write_length(&saver->writer, totals.keys);
+    rdb_write_length(&saver->writer, totals.expires);
+}
+
+static bool rest(void *context)
+{
+    struct saver *saver = context;
+
+    assert(!saver->writer.is_held);
+    if (UNLIKELY(saver->request->key_delay_us != 0)) {
+        status_ignore(rdb_writer_flush(&saver->writer), "it stays in the writer, and is looked at below");
+        if (key_delay_sleep(saver->request->key_delay_us, saver->keys - saver->rested_keys, tell_progress, saver))
+            saver->rested_keys = saver->keys;
+    }
+    rdb_writer_flush_if_full(&saver->writer);
+    saver->stopped |= saver->writer.status != STATUS_OK;
+    return !saver->stopped;
 }
 
 static void save_key(struct access *access, unsigned db, const struct entry *entry, void *context)
@@ -89,9 +128,9 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     int64_t expire_ms = entry_expire_ms(entry);
 
     (void)access;
-    (void)db;
     if (UNLIKELY(saver->stopped))
         return;
+    select_database(saver, db);
     if (expire_ms != EXPIRE_NEVER) {
         rdb_write_byte(writer, RDB_EXPIRE_MS);
         rdb_write_u64(writer, (uint64_t)expire_ms);
@@ -108,33 +147,32 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     rdb_write_value(writer, form, entry);
     rdb_write_records(writer, form, entry);
     saver->keys++;
-    if (UNLIKELY(saver->request->key_delay_us != 0)) {
-        status_ignore(rdb_writer_flush(writer), "it stays in the writer, and is looked at below");
-        take_a_rest(saver);
-    }
-    if (saver->keys % PROGRESS_KEYS == 0 && saver->request->progress != NULL)
-        saver->stopped = !saver->request->progress(saver->keys, saver->request->context);
+    if (UNLIKELY(saver->request->key_delay_us != 0) && !writer->is_held)
+        (void)rest(saver);
+    if (saver->keys % PROGRESS_KEYS == 0)
+        (void)tell_progress(saver);
     saver->stopped |= writer->status != STATUS_OK;
 }
 
-static void save_database(struct saver *saver, unsigned db)
+static void hurry(bool hurries, void *context)
 {
-    const struct access_visitor visitor = {.visit = save_key,
-                                           .context = saver,
-                                           .sees_expired = saver->request->with_expired};
-    const uint64_t keys_before = saver->keys;
-    struct database_totals totals;
+    struct saver *saver = context;
 
-    snapshot_totals(saver->request->keys, db, &totals);
-    if (totals.keys == 0)
-        return;
-    rdb_write_byte(&saver->writer, RDB_SELECT);
-    rdb_write_length(&saver->writer, db);
-    rdb_write_byte(&saver->writer, RDB_RESIZE);
-    rdb_write_length(&saver->writer, totals.keys);
-    rdb_write_length(&saver->writer, totals.expires);
-    snapshot_each(saver->request->keys, db, &visitor);
-    assert(saver->keys - keys_before <= totals.keys); /* expired ones may be left out */
+    saver->writer.is_held = hurries;
+}
+
+static void save_keys(struct saver *saver)
+{
+    const struct snapshot_visitor visitor = {.visit = save_key,
+                                             .hurry = hurry,
+                                             .rest = rest,
+                                             .context = saver,
+                                             .sees_expired = saver->request->with_expired};
+    const unsigned bound = snapshot_database_bound(saver->request->keys);
+
+    saver->is_sized = mem_alloc_zero(bound / 8 + 1);
+    snapshot_each(saver->request->keys, &visitor);
+    mem_free(saver->is_sized);
 }
 
 /* --------------------------------------------------------------------------------------------------- libraries -- */
@@ -204,8 +242,7 @@ static void save_all(struct saver *saver)
         save_origins(saver);
     if (!save_libraries(saver))
         return;
-    for (unsigned db = 0; db < snapshot_database_bound(request->keys) && !saver->stopped; db++)
-        save_database(saver, db);
+    save_keys(saver);
     if (request->records != NULL && !saver->stopped)
         save_records(saver);
     rdb_write_byte(&saver->writer, RDB_END);
@@ -265,6 +302,20 @@ static void explain(struct rdb_save_result *result, enum status status, int erro
         (void)snprintf(result->error, sizeof(result->error), "%s %s: %s", what, path, reason);
 }
 
+static must_check enum status commit(struct file *file, const char *path, const struct rdb_save_request *request)
+{
+    enum status status = file_sync(file);
+
+    if (status != STATUS_OK)
+        return status;
+    if (request->may_commit != NULL && !request->may_commit(request->context))
+        return STATUS_INTERRUPTED;
+    status = file_name(file, path);
+    if (request->committed != NULL)
+        request->committed(request->context);
+    return status == STATUS_OK ? file_sync_folder(path) : status;
+}
+
 enum status rdb_save(const char *path, const char *temp_path, const struct rdb_save_request *request,
                      struct rdb_save_result *result)
 {
@@ -290,7 +341,7 @@ enum status rdb_save(const char *path, const char *temp_path, const struct rdb_s
     if (status != STATUS_OK)
         goto out;
     errno = 0;
-    status = file_commit(file, path);
+    status = commit(file, path, request);
     explain(result, status, errno, "cannot sync and rename to", path);
 out:
     file_close(&file);

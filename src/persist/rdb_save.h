@@ -38,6 +38,9 @@ struct rdb_save_request {
     int64_t key_delay_us;  /* sleeps after each key; below zero: sleeps one microsecond after so many keys */
     /* Called now and then. False: stop. May be NULL. */
     bool (*progress)(uint64_t keys, void *context);
+    /* Of a file: called just before it gets its name, and right behind it. False: it does not get it. May be NULL. */
+    bool (*may_commit)(void *context);
+    void (*committed)(void *context);
     void *context;
 };
 
