@@ -51,6 +51,7 @@ static struct {
     /* worker 0's */
     bool child_runs;
     char path[64], temp_path[64];  /* const while a child runs */
+    struct persistence_sync work;  /* likewise, but for its context */
     struct part part;              /* const while a child runs */
     bool is_part;                  /* likewise: the file has a part, for one gift */
     struct rdb_save_result result; /* the child's */
@@ -151,26 +152,16 @@ int snapshot_fd(const struct snapshot_gift *gift, uint64_t *bytes)
 
 static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
-    static const struct rdb_aux mark = {RDB_AUX_ORDER_PART, {"1", 1}};
-    struct persistence_sync work = {.path = given.path,
-                                    .temp_path = given.temp_path,
-                                    .least_version = RDB_VERSION_MOST,
-                                    .most_version = RDB_VERSION_MOST,
-                                    .with_order = true,
-                                    .progress = child_tell_keys,
-                                    .context = report};
     struct part_snapshot some;
 
     (void)context;
     if (given.is_part) {
         part_snapshot_init(&some, keys, &given.part);
         node_files_write_part(&given.part);
-        work.aux = &mark;
-        work.aux_count = 1;
-        work.without_libraries = true;
         keys = &some.snapshot;
     }
-    report->status = persistence_save_sync(&work, keys, &given.result);
+    given.work.context = report;
+    report->status = persistence_save_sync(&given.work, keys, &given.result);
     report->keys = given.result.keys;
     report->bytes = given.result.bytes;
     (void)snprintf(report->error, sizeof(report->error), "%s", given.result.error);
@@ -256,6 +247,27 @@ static void child_done(const struct child_report *report, void *context)
 }
 
 /* -------------------------------------------------------------------------------------------------- at the gate -- */
+
+static void prepare(void)
+{
+    static const struct rdb_aux mark = {RDB_AUX_ORDER_PART, {"1", 1}};
+
+    (void)snprintf(given.path, sizeof(given.path), "temp-state-%d.rdb", (int)getpid());
+    (void)snprintf(given.temp_path, sizeof(given.temp_path), "temp-state-%d.part", (int)getpid());
+    (void)unlink(given.path);
+    (void)unlink(given.temp_path);
+    given.work = (struct persistence_sync){.path = given.path,
+                                           .temp_path = given.temp_path,
+                                           .least_version = RDB_VERSION_MOST,
+                                           .most_version = RDB_VERSION_MOST,
+                                           .without_libraries = given.is_part,
+                                           .with_order = true,
+                                           .aux = &mark,
+                                           .aux_count = given.is_part ? 1 : 0,
+                                           .progress = child_tell_keys};
+    persistence_note_moment();
+    persistence_prepare_sync(&given.work);
+}
 
 /* Copies the hello of one that is to become a member. 0: there is none. */
 static uint64_t find_newcomer(struct merge_hello *hello)
@@ -353,7 +365,8 @@ static void start(struct worker *worker)
                                     .done = child_done,
                                     .context = worker,
                                     .access = access,
-                                    .keys_total = persistence_key_count(worker->server->store)};
+                                    .keys_total = persistence_key_count(worker->server->store),
+                                    .needs_copy = true}; /* lists of the window are taken back */
     uint32_t count;
 
     gate_assert_alone();
@@ -363,15 +376,11 @@ static void start(struct worker *worker)
     count = given.is_part ? 1 : choose(true);
     if (count == 0)
         return;
-    (void)snprintf(given.path, sizeof(given.path), "temp-state-%d.rdb", (int)getpid());
-    (void)snprintf(given.temp_path, sizeof(given.temp_path), "temp-state-%d.part", (int)getpid());
-    (void)unlink(given.path);
-    (void)unlink(given.temp_path);
-    persistence_note_moment();
+    prepare();
     given.child_runs = child_start(&task);
     if (given.child_runs) {
         tell_it_is_made(worker->server);
-        log_notice("Background saving of the state for %u peers started by pid %d%s", count, (int)child_pid(),
+        log_notice("Background saving of the state for %u peers started by %s%s", count, child_name(),
                    given.is_part ? ": the part that is missing there" : "");
     } else {
         log_warning("Can't save the state for peers: fork: %s", strerror(errno));

@@ -4,6 +4,7 @@
 #include "base/blob.h"
 #include "base/clock.h"
 #include "base/fence.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -46,6 +47,11 @@ enum {
 enum phase { SYNC_NONE, SYNC_SAVES, SYNC_SENDS, SYNC_ENDS };
 enum outcome { OUTCOME_OPEN, OUTCOME_COMPLETE, OUTCOME_FAILED };
 
+struct fd_sink {
+    struct byte_sink sink;
+    int fd;
+};
+
 static struct {
     /* Worker 0's. */
     enum phase phase;
@@ -56,8 +62,9 @@ static struct {
     uint64_t begin_us;
     /* What the child does; const while it runs. */
     struct persistence_sync work;
-    int pipe_end;
-    char path[64], temp_path[64];
+    struct fd_sink sink;
+    int pipe_end; /* until the child has it */
+    char path[FILE_PATH_SPACE], temp_path[FILE_PATH_SPACE];
     struct data_history history;
     struct data_history_texts texts;
     struct rdb_aux aux[DATA_HISTORY_FACTS];
@@ -80,11 +87,6 @@ static struct {
 
 /* -------------------------------------------------------------------------------------------- in the child -- */
 
-struct fd_sink {
-    struct byte_sink sink;
-    int fd;
-};
-
 static must_check enum status write_fd(struct byte_sink *sink, struct slice bytes)
 {
     const struct fd_sink *self = container_of(sink, struct fd_sink, sink);
@@ -104,12 +106,9 @@ static must_check enum status write_fd(struct byte_sink *sink, struct slice byte
 
 static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
-    struct fd_sink sink = {.sink = {.write = write_fd}, .fd = SYNC->pipe_end};
     struct rdb_save_result result;
 
     (void)context;
-    if (SYNC->pipe_end != 0)
-        SYNC->work.sink = &sink.sink;
     SYNC->work.progress = child_tell_keys;
     SYNC->work.context = report;
     report->status = persistence_save_sync(&SYNC->work, keys, &result);
@@ -453,6 +452,8 @@ static void choose_version(const struct group *group, const struct access *acces
 
 static void prepare(const struct group *group, const struct history_facts *facts, bool is_diskless)
 {
+    char name[64];
+
     spinlock_acquire(&SYNC->lock);
     assert(SYNC->first == SYNC->next);
     SYNC->number++;
@@ -476,10 +477,10 @@ static void prepare(const struct group *group, const struct history_facts *facts
                                           .stream_db = journal_stream_db(&server_instance()->journal)};
     memcpy(SYNC->history.id, facts->id, sizeof(SYNC->history.id));
     data_history_write(&SYNC->history, &SYNC->texts, SYNC->aux);
-    (void)snprintf(SYNC->path, sizeof(SYNC->path), "temp-sync-%d-%llu.rdb", (int)getpid(),
-                   (unsigned long long)SYNC->number);
-    (void)snprintf(SYNC->temp_path, sizeof(SYNC->temp_path), "temp-sync-%d-%llu.part", (int)getpid(),
-                   (unsigned long long)SYNC->number);
+    (void)snprintf(name, sizeof(name), "temp-sync-%d-%llu.rdb", (int)getpid(), (unsigned long long)SYNC->number);
+    file_full_path(SYNC->path, name);
+    (void)snprintf(name, sizeof(name), "temp-sync-%d-%llu.part", (int)getpid(), (unsigned long long)SYNC->number);
+    file_full_path(SYNC->temp_path, name);
     SYNC->source = -1;
     SYNC->pipe_end = 0;
     SYNC->source_ended = SYNC->child_was_good = SYNC->is_watching = false;
@@ -527,6 +528,11 @@ static bool start_child(struct worker *worker)
                                     .kept_fd = SYNC->pipe_end};
 
     access_begin(access, worker_now_ms(worker), true);
+    SYNC->sink = (struct fd_sink){.sink = {.write = write_fd}, .fd = SYNC->pipe_end};
+    if (SYNC->pipe_end != 0)
+        SYNC->work.sink = &SYNC->sink.sink;
+    SYNC->pipe_end = 0; /* it is the child's */
+    persistence_prepare_sync(&SYNC->work);
     SYNC->child_runs = child_start(&task);
     return SYNC->child_runs;
 }
@@ -553,12 +559,9 @@ static void start(struct worker *worker, const struct group *group, bool is_disk
         (void)snprintf(reason, sizeof(reason), "%s: %s", failed, strerror(errno));
         fail(worker, reason);
     }
-    if (SYNC->pipe_end != 0)
-        (void)close(SYNC->pipe_end);
-    SYNC->pipe_end = 0;
     if (failed == NULL)
-        log_notice("Background %s started by pid %d: full sync with %u replicas",
-                   is_diskless ? "RDB transfer" : "saving", (int)child_pid(), group->count);
+        log_notice("Background %s started by %s: full sync with %u replicas", is_diskless ? "RDB transfer" : "saving",
+                   child_name(), group->count);
 }
 
 static bool is_due(struct group *group, bool *is_diskless)

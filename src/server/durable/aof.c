@@ -18,6 +18,7 @@
 #include "server/durable/aof_lock.h"
 #include "server/durable/aof_writer.h"
 #include "server/durable/child.h"
+#include "server/durable/data_order.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
@@ -106,13 +107,10 @@ static void end_phase(void)
 
 char *aof_folder_path(void)
 {
-    char folder[PATH_MAX];
-    struct buffer path = {0};
+    char path[FILE_PATH_SPACE];
 
-    if (getcwd(folder, sizeof(folder)) == NULL)
-        (void)snprintf(folder, sizeof(folder), ".");
-    buffer_printf(&path, "%s/%s", folder, aof_folder_name());
-    return buffer_take(&path, &(size_t){0});
+    file_full_path(path, aof_folder_name());
+    return mem_copy_text(path);
 }
 
 /* Reads the files on the disk. *exist: there is a manifest. */
@@ -162,16 +160,18 @@ static void make_names(void)
 
 static bool tell_progress(uint64_t keys, void *context)
 {
-    struct child_report *report = context;
-
-    if (report != NULL) {
-        report->keys = keys;
-        child_tell(report);
-    }
-    return true;
+    return context == NULL || child_tell_keys(keys, context);
 }
 
-/* In the child, or at start. `report` NULL: nobody wants one. */
+static void prepare_base(void)
+{
+    const struct persistence_base base = {.starts_writeback = OPTION_IS(option_aof_rewrite_writes_back)};
+
+    persistence_note_moment();
+    persistence_prepare_base(&base);
+}
+
+/* In the child, or at start, behind prepare_base. `report` NULL: nobody wants one. */
 static must_check enum status write_base(struct snapshot *keys, struct child_report *report,
                                          char error[CHILD_ERROR_BYTES])
 {
@@ -188,13 +188,12 @@ static must_check enum status write_base(struct snapshot *keys, struct child_rep
                                           .writes_time = OPTION_IS(option_aof_timestamps),
                                           .key_delay_us = rdb_save_delay_us(),
                                           .payload = rdb_payload_options(),
-                                          .libraries = libraries_each,
+                                          .libraries = persistence_each_library,
                                           .progress = tell_progress,
                                           .context = report};
     enum status status = aof.is_rdb ? persistence_save_base(&base, keys, error, CHILD_ERROR_BYTES)
                                     : aof_dump_save(&dump, error, CHILD_ERROR_BYTES);
 
-    gate_assert_alone();
     mem_free(path);
     mem_free(temp);
     return status;
@@ -206,7 +205,7 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
     report->status = write_base(keys, report, report->error);
     if (report->status == STATUS_OK)
         log_notice("Successfully created the temporary AOF base file %s", aof.temp_base);
-    else
+    else if (report->status != STATUS_INTERRUPTED)
         log_warning("Can't write the AOF base file: %s", report->error);
 }
 
@@ -333,7 +332,8 @@ static bool start_rewrite(struct access *access)
                                     .run = run_child,
                                     .done = child_done,
                                     .access = access,
-                                    .keys_total = persistence_key_count(access->store)};
+                                    .keys_total = persistence_key_count(access->store),
+                                    .needs_copy = data_order_is_on()};
     enum aof_state state = GET(state);
     struct file *temporary = NULL;
     bool exist;
@@ -350,7 +350,7 @@ static bool start_rewrite(struct access *access)
     if (state == AOF_STARTING) /* before the child, which may have ended well before we are done here */
         aof_writer_start(&server_instance()->journal, &aof.files, temporary, 0, true);
     assert(phase_now() == PHASE_NONE);
-    persistence_note_moment();
+    prepare_base();
     set_phase(PHASE_CHILD); /* worker 0 may hear of the child's end before we are done here */
     if (!child_start(&task)) {
         set_phase(PHASE_NONE);
@@ -411,7 +411,7 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         note_failure();
         return AOF_REWRITE_FAILED;
     }
-    log_notice("Background append only file rewriting started by pid %d", (int)child_pid());
+    log_notice("Background append only file rewriting started by %s", child_name());
     return AOF_REWRITE_STARTED;
 }
 
@@ -522,7 +522,7 @@ static bool create_files(struct access *access, struct file **file)
     char error[CHILD_ERROR_BYTES] = "";
 
     make_names();
-    persistence_note_moment();
+    prepare_base();
     if (write_base(&keys, NULL, error) != STATUS_OK) {
         log_warning("Can't create the AOF base file in %s: %s", aof.files.folder, error);
         return false;

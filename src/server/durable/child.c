@@ -8,12 +8,14 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "server/config/options_process.h"
+#include "server/durable/file_options.h"
 #include "server/core/server.h"
 #include "server/observe/latency.h"
 #include "server/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -26,6 +28,9 @@
 
 enum { TELL_US = 1000 * 1000, TSAN_CHILD_S = 25 };
 
+/* Whether a file may still get its name. */
+enum commit { COMMIT_OPEN, COMMIT_RUNS, COMMIT_DONE, COMMIT_REFUSED };
+
 /* One child at a time: the owner of the gate sets `kind` if it is NONE; worker 0 resets it, and owns all other fields
  * between the two. */
 static struct {
@@ -35,7 +40,16 @@ static struct {
     bool was_stopped GUARDED_BY(lock);
     int pipe;
     struct child_task task;
-    struct child_report report; /* the last one */
+    struct child_report report; /* the last one; of a thread its own, until has_ended */
+    /* A thread instead of a process: */
+    struct thread thread;
+    struct live_snapshot *_Atomic live; /* atomic: set at the gate, NULL when it has ended */
+    _Atomic bool has_ended;             /* atomic: release, by the thread */
+    _Atomic enum commit commit;
+    struct spinlock costs_lock; /* rank LOCK_REGISTRY */
+    struct live_costs costs GUARDED_BY(costs_lock);
+    const char *_Atomic method; /* of the last one; NULL: there was none */
+    _Atomic int64_t gate_us;
     /* atomic, relaxed: for INFO */
     _Atomic int64_t started_us, told_us, last_fork_us;
     _Atomic uint64_t fork_count, keys, keys_total, cow_bytes, cow_peak_bytes;
@@ -77,11 +91,18 @@ static void send_report(struct child_report *report)
         ;
 }
 
+static bool tell_of_thread(const struct child_report *report);
+
 void child_tell(struct child_report *report)
 {
-    uint64_t now = clock_monotonic_us();
+    uint64_t now;
 
-    assert(child_is_copy() && self.pipe >= 0);
+    if (!child_is_copy()) {
+        (void)tell_of_thread(report);
+        return;
+    }
+    now = clock_monotonic_us();
+    assert(self.pipe >= 0);
     if (now < self.next_us)
         return;
     self.next_us = now + TELL_US;
@@ -93,6 +114,8 @@ bool child_tell_keys(uint64_t keys, void *report)
     struct child_report *its = report;
 
     its->keys = keys;
+    if (!child_is_copy())
+        return tell_of_thread(its);
     child_tell(its);
     return true;
 }
@@ -158,7 +181,109 @@ static void NORETURN run_child(int pipe_end)
     _exit(report.status == STATUS_OK ? 0 : 1);
 }
 
+/* --------------------------------------------------------------------------------------------- in the thread -- */
+
+static const char method_threads[] = "threads", method_fork[] = "fork";
+
+static bool is_thread(void)
+{
+    return atomic_load_explicit(&child.method, memory_order_relaxed) == method_threads;
+}
+
+static void note_costs(void)
+{
+    const struct live_snapshot *live = atomic_load_explicit(&child.live, memory_order_acquire);
+    struct live_costs costs;
+
+    if (live == NULL)
+        return;
+    costs = live_snapshot_costs(live);
+    spinlock_acquire(&child.costs_lock);
+    child.costs = costs;
+    spinlock_release(&child.costs_lock);
+    atomic_store_explicit(&child.cow_bytes, costs.kept_bytes, memory_order_relaxed);
+    atomic_store_explicit(&child.cow_peak_bytes, costs.kept_peak_bytes, memory_order_relaxed);
+}
+
+/* False: it was stopped. */
+static bool tell_of_thread(const struct child_report *report)
+{
+    assert(is_thread());
+    atomic_store_explicit(&child.keys, report->keys, memory_order_relaxed);
+    atomic_store_explicit(&child.told_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
+    return !live_snapshot_is_cancelled(atomic_load_explicit(&child.live, memory_order_relaxed));
+}
+
+bool child_may_commit(void *context)
+{
+    enum commit open = COMMIT_OPEN;
+
+    (void)context;
+    return child_is_copy() || atomic_compare_exchange_strong(&child.commit, &open, COMMIT_RUNS);
+}
+
+void child_committed(void *context)
+{
+    (void)context;
+    if (!child_is_copy())
+        atomic_store(&child.commit, COMMIT_DONE);
+}
+
+static void run_thread(void *argument)
+{
+    struct live_snapshot *live = atomic_load_explicit(&child.live, memory_order_relaxed);
+    struct child_report *report = &child.report;
+
+    (void)argument;
+    live_snapshot_adopt(live);
+    process_use_cpus_of_child(child.task.kind == CHILD_AOF);
+    *report = (struct child_report){.status = STATUS_OK};
+    child.task.run(live_snapshot_keys(live), report, child.task.context);
+    report->is_last = !live_snapshot_is_cancelled(live) || atomic_load(&child.commit) == COMMIT_DONE;
+    live_snapshot_end(&live);
+    note_costs();
+    report->cow_bytes = live_snapshot_costs(atomic_load(&child.live)).kept_peak_bytes;
+    if (child.task.kept_fd != 0)
+        (void)close(child.task.kept_fd);
+    atomic_store_explicit(&child.has_ended, true, memory_order_release);
+    worker_wake(&server_instance()->workers[0]);
+}
+
 /* ---------------------------------------------------------------------------------------------- in the server -- */
+
+static void note_numbers(const struct child_task *task, const char *method, uint64_t start_us)
+{
+    const int64_t now_us = (int64_t)clock_monotonic_us();
+
+    child.report = (struct child_report){.status = STATUS_INTERRUPTED};
+    atomic_store_explicit(&child.method, method, memory_order_relaxed);
+    atomic_store_explicit(&child.started_us, now_us, memory_order_relaxed);
+    atomic_store_explicit(&child.told_us, now_us, memory_order_relaxed);
+    atomic_store_explicit(&child.gate_us, now_us - (int64_t)start_us, memory_order_relaxed);
+    atomic_store_explicit(&child.keys, 0, memory_order_relaxed);
+    atomic_store_explicit(&child.keys_total, task->keys_total, memory_order_relaxed);
+    atomic_store_explicit(&child.cow_bytes, 0, memory_order_relaxed);
+    atomic_store_explicit(&child.cow_peak_bytes, 0, memory_order_relaxed);
+}
+
+/* False: as many as possible run. */
+static bool start_thread(const struct child_task *task, uint64_t start_us)
+{
+    const struct live_options options = {.gate = &server_instance()->gate, .kept_most = snapshot_kept_most()};
+    struct live_snapshot *live = live_snapshot_begin(task->access, &options);
+
+    if (live == NULL) {
+        errno = EAGAIN;
+        return false;
+    }
+    assert(child.pipe < 0 && !child.thread.started);
+    note_numbers(task, method_threads, start_us);
+    atomic_store_explicit(&child.live, live, memory_order_release);
+    atomic_store(&child.commit, COMMIT_OPEN);
+    atomic_store(&child.has_ended, false);
+    thread_start(&child.thread, "snapshot", run_thread, NULL);
+    return true;
+}
 
 static void note_start(const struct child_task *task, pid_t pid, int pipe_end, int64_t fork_us)
 {
@@ -169,34 +294,19 @@ static void note_start(const struct child_task *task, pid_t pid, int pipe_end, i
     spinlock_release(&child.lock);
     assert(child.pipe < 0);
     child.pipe = pipe_end;
-    child.report = (struct child_report){.status = STATUS_INTERRUPTED};
-    atomic_store_explicit(&child.started_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
-    atomic_store_explicit(&child.told_us, (int64_t)clock_monotonic_us(), memory_order_relaxed);
+    note_numbers(task, method_fork, clock_monotonic_us() - (uint64_t)fork_us);
     atomic_store_explicit(&child.last_fork_us, fork_us, memory_order_relaxed);
     atomic_fetch_add_explicit(&child.fork_count, 1, memory_order_relaxed);
-    atomic_store_explicit(&child.keys, 0, memory_order_relaxed);
-    atomic_store_explicit(&child.keys_total, task->keys_total, memory_order_relaxed);
-    atomic_store_explicit(&child.cow_bytes, 0, memory_order_relaxed);
-    atomic_store_explicit(&child.cow_peak_bytes, 0, memory_order_relaxed);
     latency_add(LATENCY_FORK, fork_us / 1000);
 }
 
-bool child_start(const struct child_task *task)
+static bool start_process(const struct child_task *task, uint64_t start_us)
 {
-    uint64_t start_us;
     int ends[2], error;
     pid_t pid;
 
-    gate_assert_alone();
-    assert(task->kind != CHILD_NONE && task->run != NULL && task->done != NULL);
-    if (atomic_load_explicit(&child.kind, memory_order_acquire) != CHILD_NONE) {
-        errno = EEXIST;
-        return false;
-    }
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
-    child.task = *task;
-    start_us = clock_monotonic_us();
     pid = fork();
     if (pid == 0) {
         (void)fcntl(ends[1], F_SETFL, 0);
@@ -209,8 +319,37 @@ bool child_start(const struct child_task *task)
         errno = error;
         return false;
     }
+    if (task->kept_fd != 0)
+        (void)close(task->kept_fd);
     atomic_store_explicit(&task->access->store->is_shared, true, memory_order_relaxed);
     note_start(task, pid, ends[0], (int64_t)(clock_monotonic_us() - start_us));
+    return true;
+}
+
+bool child_start(const struct child_task *task)
+{
+    const uint64_t start_us = clock_monotonic_us();
+    bool has_started;
+
+    gate_assert_alone();
+    assert(task->kind != CHILD_NONE && task->run != NULL && task->done != NULL);
+    if (atomic_load_explicit(&child.kind, memory_order_acquire) != CHILD_NONE) {
+        errno = EEXIST;
+        return false;
+    }
+    child.task = *task;
+    if (!task->needs_copy && snapshot_method() == SNAPSHOT_THREADS)
+        has_started = start_thread(task, start_us);
+    else
+        has_started = start_process(task, start_us);
+    if (!has_started) {
+        const int error = errno;
+
+        if (task->kept_fd != 0)
+            (void)close(task->kept_fd);
+        errno = error;
+        return false;
+    }
     atomic_store_explicit(&child.kind, task->kind, memory_order_release);
     return true;
 }
@@ -294,6 +433,36 @@ static pid_t reap(int *wait_status, bool *was_stopped, bool wait)
     return MAX(pid, 0);
 }
 
+/* The thread has ended, or does so right away. */
+static void finish_thread(void)
+{
+    const struct child_task task = child.task;
+    struct child_report report;
+
+    thread_join(&child.thread);
+    report = child.report;
+    atomic_store_explicit(&child.live, NULL, memory_order_relaxed);
+    if (!report.is_last) {
+        report.status = STATUS_INTERRUPTED;
+        (void)snprintf(report.error, sizeof(report.error), "stopped");
+    }
+    atomic_store_explicit(&child.kind, CHILD_NONE, memory_order_release);
+    task.done(&report, task.context);
+}
+
+bool child_has_ended(void)
+{
+    return atomic_load_explicit(&child.has_ended, memory_order_relaxed) && child_running() != CHILD_NONE && is_thread();
+}
+
+static void look_at_thread(void)
+{
+    if (atomic_load_explicit(&child.has_ended, memory_order_acquire))
+        finish_thread();
+    else
+        note_costs();
+}
+
 static void finish(pid_t pid, int wait_status, bool was_stopped)
 {
     struct child_report report;
@@ -330,18 +499,45 @@ void child_look(void)
     worker_assert_zero(&server_instance()->workers[0]);
     if (atomic_load_explicit(&child.kind, memory_order_acquire) == CHILD_NONE)
         return;
+    if (is_thread()) {
+        look_at_thread();
+        return;
+    }
     read_reports();
     pid = reap(&wait_status, &was_stopped, false);
     if (pid != 0)
         finish(pid, wait_status, was_stopped);
 }
 
+/* Behind it no file gets its name. */
+static void stop_thread(enum child_kind kind)
+{
+    struct live_snapshot *live = atomic_load_explicit(&child.live, memory_order_acquire);
+    enum commit commit = COMMIT_OPEN;
+
+    if (live == NULL)
+        return;
+    if (!atomic_compare_exchange_strong(&child.commit, &commit, COMMIT_REFUSED)) {
+        while (atomic_load(&child.commit) == COMMIT_RUNS)
+            (void)sched_yield(); /* a file is being renamed */
+        if (commit != COMMIT_REFUSED)
+            return;
+    }
+    if (!live_snapshot_is_cancelled(live))
+        log_notice("Stopping the %s snapshot", kind == CHILD_AOF ? "AOF" : "RDB");
+    live_snapshot_cancel(live);
+}
+
 void child_stop(enum child_kind kind)
 {
     pid_t stopped = 0;
 
-    if (atomic_load_explicit(&child.kind, memory_order_acquire) != kind)
+    if (kind == CHILD_NONE || atomic_load_explicit(&child.kind, memory_order_acquire) != kind)
         return;
+    if (is_thread()) {
+        stop_thread(kind);
+        return;
+    }
     spinlock_acquire(&child.lock);
     if (child.pid != 0 && !child.was_stopped) {
         stopped = child.pid;
@@ -363,19 +559,25 @@ void child_teardown(void)
     child_stop(child_running());
     if (child_running() == CHILD_NONE)
         return;
+    if (is_thread()) {
+        finish_thread();
+        return;
+    }
     pid = reap(&wait_status, &was_stopped, true);
     if (pid != 0)
         finish(pid, wait_status, was_stopped);
 }
 
-pid_t child_pid(void)
+const char *child_name(void)
 {
-    pid_t pid;
+    static _Thread_local char room[24];
 
+    if (is_thread())
+        return "a thread";
     spinlock_acquire(&child.lock);
-    pid = child.pid;
+    (void)snprintf(room, sizeof(room), "pid %d", (int)child.pid);
     spinlock_release(&child.lock);
-    return pid;
+    return room;
 }
 
 enum child_kind child_running(void)
@@ -389,10 +591,19 @@ void child_stats(struct child_stats *stats)
     bool runs = child_running() != CHILD_NONE;
 
 #define LOAD(field) atomic_load_explicit(&child.field, memory_order_relaxed)
+    const char *method = LOAD(method);
+
+    if (runs && is_thread())
+        note_costs();
     *stats = (struct child_stats){.fork_count = LOAD(fork_count),
                                   .last_fork_us = LOAD(last_fork_us),
                                   .running_s = -1,
-                                  .cow_peak_bytes = runs ? LOAD(cow_peak_bytes) : 0};
+                                  .cow_peak_bytes = runs ? LOAD(cow_peak_bytes) : 0,
+                                  .method = method != NULL ? method : "none",
+                                  .gate_us = LOAD(gate_us)};
+    spinlock_acquire(&child.costs_lock);
+    stats->live = child.costs;
+    spinlock_release(&child.costs_lock);
     if (!runs)
         return;
     stats->running_s = (now - LOAD(started_us)) / (1000 * 1000);

@@ -1,10 +1,11 @@
-/* A forked child that works on the data as of the fork, while the server continues; at most one at a time. It reports
- * its progress and its result through a pipe. */
+/* Work on the data as of one moment, while the server continues; at most one at a time. By snapshot-method it is done
+ * in a thread, which sees a snapshot of data that go on changing (store/snapshot_live.h), or in a forked child, which
+ * has a copy of all memory. A child reports its progress and its result through a pipe. */
 #pragma once
 
 #include "base/compiler.h"
 #include "base/status.h"
-#include "store/snapshot.h"
+#include "store/snapshot_live.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,9 +19,9 @@ enum { CHILD_ERROR_BYTES = 256 };
 struct child_report {
     enum status status; /* its result: only in the last report */
     bool is_last;
-    int64_t pid;        /* of the child: for `done` */
+    int64_t pid;        /* of the child: for `done`; 0: it was a thread */
     uint64_t keys;      /* keys processed */
-    uint64_t cow_bytes; /* memory copied since the fork (copy-on-write) */
+    uint64_t cow_bytes; /* memory copied since the fork (copy-on-write), or kept for the thread; at most */
     uint64_t bytes;     /* bytes written */
     int version;        /* of an RDB file */
     char error[CHILD_ERROR_BYTES];
@@ -28,23 +29,29 @@ struct child_report {
 
 struct child_task {
     enum child_kind kind;
-    /* In the child: does the work with the keys as of child_start, calls child_tell now and then, and fills in the
-     * result. */
+    /* In the child, or the thread: does the work with the keys as of child_start, calls child_tell now and then, and
+     * fills in the result. Options, and what else only the owner of the gate may read, were read before. */
     void (*run)(struct snapshot *keys, struct child_report *report, void *context);
     /* In the server's main thread, after the end. `error` has the reason of a failure, or is "". */
     void (*done)(const struct child_report *report, void *context);
     void *context;         /* the pointer exists in both processes */
-    int kept_fd;           /* stays open in the child, such as a pipe for its work; 0: none */
+    int kept_fd;           /* the child's, such as a pipe for its work: here it is closed; 0: none */
     struct access *access; /* gives the keys */
     uint64_t keys_total;   /* for INFO */
+    bool needs_copy;       /* it changes the data on the way: only in a process of its own */
 };
 
-/* Whoever calls owns the gate. False: a child is running (EEXIST), or errno has the system's reason. */
+/* Whoever calls owns the gate. False: one is running (EEXIST), or errno has the system's reason. */
 must_check bool child_start(const struct child_task *task);
-/* Worker 0, ten times a second: reads the child's reports, and checks whether it has ended. */
+/* Worker 0, ten times a second, and when it is woken: reads the reports, and checks whether it has ended. */
 void child_look(void);
-/* Any thread: ends the child without waiting; `done` gets STATUS_INTERRUPTED. */
+bool child_has_ended(void); /* any thread: child_look has something to do */
+/* Any thread: ends it without waiting; `done` gets STATUS_INTERRUPTED. A file that has not got its name yet
+ * (child_may_commit) does not get it any more. */
 void child_stop(enum child_kind kind);
+/* There, just before a file gets its name. False: it was stopped. True: child_committed follows. */
+must_check bool child_may_commit(void *context);
+void child_committed(void *context);
 void child_teardown(void); /* main thread, after the workers have ended: ends the child and waits */
 
 /* Whoever calls owns the gate, and waits: the work is done in a process of its own, beside a child that may run. Its
@@ -53,9 +60,9 @@ void child_teardown(void); /* main thread, after the workers have ended: ends th
 must_check bool child_work(void (*run)(struct snapshot *keys, struct child_report *report, void *context),
                            void *context, struct access *access, struct child_report *report);
 
-/* In the child, at any frequency: reports to the server once a second. */
+/* In the child, or the thread, at any frequency: reports to the server once a second. */
 void child_tell(struct child_report *report);
-/* The same, as the progress of a save (persistence.h), whose context is the report. Always true: it goes on. */
+/* The same, as the progress of a save (persistence.h), whose context is the report. False: it was stopped. */
 bool child_tell_keys(uint64_t keys, void *report);
 
 /* In a forked process that is not such a child: closes all descriptors but one, or two (0: one), makes it die with the
@@ -63,7 +70,7 @@ bool child_tell_keys(uint64_t keys, void *report);
 void child_become(int kept_fd, int other_fd);
 bool child_is_copy(void); /* true in a forked process */
 
-pid_t child_pid(void); /* any thread; 0: none */
+const char *child_name(void); /* for the log: "pid 123", or "a thread"; until this thread asks again */
 
 /* Any thread. */
 enum child_kind child_running(void);
@@ -73,6 +80,9 @@ struct child_stats {
     int64_t running_s;                                    /* -1: none */
     uint64_t keys, keys_total, cow_bytes, cow_peak_bytes; /* of the running child */
     int64_t cow_age_s;                                    /* age of the last report */
+    const char *method;                                   /* of the last one: "threads", "fork", "none" */
+    struct live_costs live;                               /* of the last one in a thread */
+    int64_t gate_us;                                      /* for so long all waited for the last one to begin */
 };
 void child_stats(struct child_stats *stats);
 void child_stats_reset(void); /* CONFIG RESETSTAT: resets counts of forks; in an exclusive section */

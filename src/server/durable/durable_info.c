@@ -12,7 +12,7 @@ struct picture {
     struct aof_stats rewriting;
     struct aof_writer_stats writing;
     struct loading_stats loading;
-    uint64_t changes;
+    uint64_t changes, keys_left;
     int64_t last_save_s, saving_s;
     bool is_loading, is_loading_aside, is_saving, is_rewriting;
     bool has_aof, aof_is_on; /* it may also be starting or stopping */
@@ -68,6 +68,7 @@ static void take(void *into, const struct info_moment *moment)
     picture->saving_s = picture->is_saving ? picture->child.running_s : -1;
     picture->has_aof = aof_state() != AOF_OFF;
     picture->aof_is_on = aof_is_on();
+    picture->keys_left = picture->child.keys_total - MIN(picture->child.keys, picture->child.keys_total);
     picture->child_percent = percent(picture->child.keys, picture->child.keys_total);
 }
 
@@ -117,6 +118,15 @@ const struct info_row durable_info[] = {
     FIELD("rdb_last_cow_size", saving.last_cow_bytes),
     FIELD("rdb_last_load_keys_expired", saving.expired_at_load),
     FIELD("rdb_last_load_keys_loaded", saving.loaded),
+
+    FIELD("snapshot_method", child.method),
+    FIELD("snapshot_keys_left", keys_left),
+    FIELD("snapshot_gate_usec", child.gate_us),
+    FIELD("snapshot_kept_bytes", child.live.kept_bytes),
+    FIELD("snapshot_kept_peak_bytes", child.live.kept_peak_bytes),
+    FIELD("snapshot_kept_keys", child.live.kept_keys),
+    FIELD("snapshot_longest_hold_usec", child.live.held_us),
+    FIELD("snapshot_slowed_usec", child.live.slowed_us),
 
     FIELD("aof_enabled", aof_is_on, INFO_SAFE),
     FIELD("aof_rewrite_in_progress", is_rewriting, INFO_SAFE),

@@ -1,6 +1,7 @@
 #include "server/durable/file_options.h"
 
 #include "base/gate.h"
+#include "base/mem.h"
 #include "server/config/config.h"
 
 #include <string.h>
@@ -172,6 +173,38 @@ static const struct option_row rdb_rows[] = {
                .check = check_rdb_name),
 };
 
+/* --------------------------------------------------------------------------------------------------- snapshots -- */
+
+enum { METHOD_AUTO, METHOD_THREADS, METHOD_FORK };
+enum { KEPT_LEAST_BYTES = 32 << 20, KEPT_SHARE = 20 };
+static _Atomic int64_t method, kept_most; /* global: option storage */
+
+static const struct option_enum methods[] = {
+    {"auto", METHOD_AUTO},
+    {"threads", METHOD_THREADS},
+    {"fork", METHOD_FORK},
+    {NULL, 0},
+};
+
+enum snapshot_method snapshot_method(void)
+{
+    return OPTION_GET(method) == METHOD_FORK ? SNAPSHOT_FORK : SNAPSHOT_THREADS;
+}
+
+uint64_t snapshot_kept_most(void)
+{
+    const uint64_t wanted = OPTION_GET_U64(kept_most);
+
+    return wanted != 0 ? wanted : MAX(mem_used() / KEPT_SHARE, (uint64_t)KEPT_LEAST_BYTES);
+}
+
+static const struct option_row snapshot_rows[] = {
+    ROW_ENUM("snapshot-method", &method, METHOD_AUTO, methods, OPTION_MUTABLE,
+             "How keys are saved while the server continues: by threads, or by a forked process; auto: threads."),
+    ROW_MEMORY("snapshot-memory-limit", &kept_most, 0, 0, INT64_MAX, OPTION_MUTABLE,
+               "Bytes that changes leave for a running snapshot before writers slow down; 0: a twentieth of the data."),
+};
+
 /* ------------------------------------------------------------------------------------------------------- setup -- */
 
 void file_options_setup(void)
@@ -179,4 +212,5 @@ void file_options_setup(void)
     gate_assert_main_alone();
     config_add_rows(aof_rows, countof(aof_rows));
     config_add_rows(rdb_rows, countof(rdb_rows));
+    config_add_rows(snapshot_rows, countof(snapshot_rows));
 }

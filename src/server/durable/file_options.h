@@ -33,4 +33,8 @@ bool rdb_stops_writes(void);        /* stop-writes-on-bgsave-error */
 int64_t rdb_save_delay_us(void);    /* for tests: sleeps after each key */
 int64_t rdb_load_delay_us(void);
 
+enum snapshot_method { SNAPSHOT_THREADS, SNAPSHOT_FORK };
+enum snapshot_method snapshot_method(void);
+uint64_t snapshot_kept_most(void); /* bytes that changes may leave for a snapshot; 0: no bound */
+
 void file_options_setup(void); /* after config_setup: adds the rows */

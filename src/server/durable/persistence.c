@@ -1,5 +1,6 @@
 #include "server/durable/persistence.h"
 
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/gate.h"
@@ -34,7 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RETRY_S = 5, TEMP_NAME_BYTES = 64 };
+enum { RETRY_S = 5, TEMP_NAME_BYTES = 64, AUX_MOST = 5 + DATA_HISTORY_FACTS + PERSISTENCE_SYNC_FACTS + 1 };
 
 const char persistence_denial[] =
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands that "
@@ -93,68 +94,119 @@ static const char *apply_denial(const struct option_row *row)
 
 /* ------------------------------------------------------------------------------------------------------ saving -- */
 
-/* The facts in a file about its writer. */
-struct origin {
+/* What a file has beside the keys. */
+struct plan {
+    struct rdb_save_request request;
     char bits[NUMBER_I64_SPACE], time[NUMBER_I64_SPACE], memory[NUMBER_I64_SPACE];
-    struct rdb_aux aux[5];
+    struct data_history_texts texts;
+    struct rdb_aux aux[AUX_MOST];
 };
+
+/* Of the file that a child writes. Owner: who owns the gate while no child runs, then the child. */
+static struct {
+    struct plan plan;
+    struct {
+        struct slice *items; /* owned */
+        uint32_t count, capacity;
+    } libraries;
+    char path[FILE_PATH_SPACE]; /* of BGSAVE; in full, as the working directory may change */
+    char temp_path[FILE_PATH_SPACE];
+} child_file;
 
 static struct slice number_text(char room[NUMBER_I64_SPACE], uint64_t number)
 {
     return slice_make(room, number_format_u64(room, number));
 }
 
-static void fill_save(struct rdb_save_request *request, struct origin *origin, struct snapshot *keys)
+static void add_aux(struct plan *plan, struct slice name, struct slice value)
+{
+    assert(plan->request.aux_count < AUX_MOST);
+    plan->aux[plan->request.aux_count++] = (struct rdb_aux){name, value};
+}
+
+static void make_plan(struct plan *plan)
 {
     int64_t policy = OPTION_GET(option_maxmemory_policy);
 
-    *request = (struct rdb_save_request){
-        .keys = keys,
+    gate_assert_alone();
+    plan->request = (struct rdb_save_request){
         .options = rdb_file_options(),
         .use = (policy & POLICY_LFU) != 0   ? RDB_USE_FREQUENCY
                : (policy & POLICY_LRU) != 0 ? RDB_USE_IDLE
                                             : RDB_USE_NOTHING,
         .lfu = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
-        .aux = origin->aux,
-        .aux_count = countof(origin->aux),
+        .aux = plan->aux,
         .libraries = libraries_each,
         .with_expired = role_follows(), /* the master's stream says when they go, or that they stay */
         .starts_writeback = rdb_starts_writeback(),
         .key_delay_us = rdb_save_delay_us(),
     };
-    origin->aux[0] = (struct rdb_aux){SLICE("redis-ver"), SLICE(KEYDB_REDIS_VERSION)};
-    origin->aux[1] = (struct rdb_aux){SLICE("redis-bits"), number_text(origin->bits, sizeof(void *) * 8)};
-    origin->aux[2] = (struct rdb_aux){SLICE("ctime"), number_text(origin->time, (uint64_t)time(NULL))};
-    origin->aux[3] = (struct rdb_aux){SLICE("used-mem"), number_text(origin->memory, mem_used())};
-    origin->aux[4] = (struct rdb_aux){SLICE("aof-base"), SLICE("0")};
+    add_aux(plan, SLICE("redis-ver"), SLICE(KEYDB_REDIS_VERSION));
+    add_aux(plan, SLICE("redis-bits"), number_text(plan->bits, sizeof(void *) * 8));
+    add_aux(plan, SLICE("ctime"), number_text(plan->time, (uint64_t)time(NULL)));
+    add_aux(plan, SLICE("used-mem"), number_text(plan->memory, mem_used()));
 }
 
-/* Beside the facts of fill_save: the point of which history the keys are, as noted when they were fixed. */
-struct full_origin {
-    struct origin origin;
-    struct data_history_texts texts;
-    struct rdb_aux aux[countof(((struct origin *)0)->aux) + DATA_HISTORY_FACTS + 1];
-};
+static void add_order(struct plan *plan)
+{
+    assert(plan->request.aux_count < AUX_MOST);
+    data_order_fill_save(&state.order, &plan->request, plan->aux + plan->request.aux_count);
+}
+
+/* With the point of which history the keys are, as noted when they were fixed. */
+static void make_whole_plan(struct plan *plan)
+{
+    make_plan(plan);
+    add_aux(plan, SLICE("aof-base"), SLICE("0"));
+    if (state.has_history) {
+        data_history_write(&state.history, &plan->texts, plan->aux + plan->request.aux_count);
+        plan->request.aux_count += DATA_HISTORY_FACTS;
+        /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
+        plan->request.with_expired = true;
+    }
+    add_order(plan);
+}
+
+static void keep_library(struct slice source, void *context)
+{
+    (void)context;
+    *ARRAY_PUSH(&child_file.libraries) = slice_make(mem_copy(source.data, source.size), source.size);
+}
+
+void persistence_each_library(void (*take)(struct slice source, void *context), void *context)
+{
+    for (uint32_t i = 0; i < child_file.libraries.count; i++)
+        take(child_file.libraries.items[i], context);
+}
+
+static void forget_libraries(void)
+{
+    for (uint32_t i = 0; i < child_file.libraries.count; i++)
+        mem_free((void *)(uintptr_t)child_file.libraries.items[i].data);
+    ARRAY_FINI(&child_file.libraries);
+}
+
+/* What a child cannot ask for later. */
+static struct plan *begin_child_plan(void)
+{
+    gate_assert_alone();
+    assert(child_running() == CHILD_NONE);
+    forget_libraries();
+    libraries_each(keep_library, NULL);
+    return &child_file.plan;
+}
+
+static void end_child_plan(void)
+{
+    if (child_file.plan.request.libraries != NULL)
+        child_file.plan.request.libraries = persistence_each_library;
+}
 
 void persistence_note_moment(void)
 {
     gate_assert_alone();
     state.has_history = data_history_now(&state.history);
     data_order_now(&state.order);
-}
-
-static void fill_save_whole(struct rdb_save_request *request, struct full_origin *full, struct snapshot *keys)
-{
-    fill_save(request, &full->origin, keys);
-    memcpy(full->aux, request->aux, request->aux_count * sizeof(*full->aux));
-    request->aux = full->aux;
-    if (state.has_history) {
-        data_history_write(&state.history, &full->texts, full->aux + request->aux_count);
-        request->aux_count += DATA_HISTORY_FACTS;
-        /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
-        request->with_expired = true;
-    }
-    data_order_fill_save(&state.order, request, full->aux + request->aux_count);
 }
 
 /* In the folder of the file: of a name that another process can have left only if it had this number. */
@@ -188,11 +240,11 @@ static void note_saved(uint64_t changes)
 
 must_check static enum status save_own(struct snapshot *keys, struct rdb_save_result *result)
 {
-    struct rdb_save_request request;
-    struct full_origin origin;
+    struct plan plan;
 
-    fill_save_whole(&request, &origin, keys);
-    return rdb_save(persistence_file(), state.own_temp_path, &request, result);
+    make_whole_plan(&plan);
+    plan.request.keys = keys;
+    return rdb_save(persistence_file(), state.own_temp_path, &plan.request, result);
 }
 
 static void run_waited_for(struct snapshot *keys, struct child_report *report, void *context)
@@ -249,22 +301,26 @@ bool persistence_save(struct access *access)
     return true;
 }
 
+void persistence_prepare_base(const struct persistence_base *base)
+{
+    struct plan *plan = begin_child_plan();
+
+    gate_assert_alone();
+    make_plan(plan);
+    add_aux(plan, SLICE("aof-base"), SLICE("1"));
+    add_order(plan);
+    plan->request.starts_writeback = base->starts_writeback;
+    end_child_plan();
+}
+
 enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                   size_t error_size)
 {
-    struct rdb_aux aux[countof(((struct origin *)0)->aux) + 1];
-    struct rdb_save_request request;
+    struct rdb_save_request request = child_file.plan.request;
     struct rdb_save_result result;
-    struct origin origin;
     enum status status;
 
-    gate_assert_alone();
-    fill_save(&request, &origin, keys);
-    origin.aux[countof(origin.aux) - 1].value = SLICE("1"); /* aof-base */
-    memcpy(aux, origin.aux, sizeof(origin.aux));
-    request.aux = aux;
-    data_order_fill_save(&state.order, &request, aux + request.aux_count);
-    request.starts_writeback = base->starts_writeback;
+    request.keys = keys;
     request.progress = base->progress;
     request.context = base->context;
     status = rdb_save(base->path, base->temp_path, &request, &result);
@@ -278,30 +334,41 @@ static unsigned no_databases(const struct snapshot *snapshot)
     return 0;
 }
 
+static void no_keys(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+{
+    (void)snapshot;
+    (void)visitor;
+}
+
+void persistence_prepare_sync(const struct persistence_sync *sync)
+{
+    struct plan *plan = begin_child_plan();
+
+    gate_assert_alone();
+    make_plan(plan);
+    add_aux(plan, SLICE("aof-base"), SLICE("0"));
+    assert(sync->aux_count <= PERSISTENCE_SYNC_FACTS);
+    for (size_t i = 0; i < sync->aux_count; i++)
+        add_aux(plan, sync->aux[i].name, sync->aux[i].value);
+    plan->request.options.least = sync->least_version;
+    plan->request.options.most = sync->most_version;
+    if (sync->without_libraries)
+        plan->request.libraries = NULL;
+    plan->request.with_mvcc = sync->with_mvcc;
+    plan->request.with_expired = true; /* the stream behind it says when they go, or that they stay */
+    if (sync->with_order)
+        add_order(plan);
+    end_child_plan();
+}
+
 enum status persistence_save_sync(const struct persistence_sync *sync, struct snapshot *keys,
                                   struct rdb_save_result *result)
 {
-    static const struct snapshot_kind empty = {.database_bound = no_databases};
-    struct rdb_aux aux[countof(((struct origin *)0)->aux) + PERSISTENCE_SYNC_FACTS + 1];
+    static const struct snapshot_kind empty = {.database_bound = no_databases, .each = no_keys};
     struct snapshot none = {.kind = &empty, .access = keys->access};
-    struct rdb_save_request request;
-    struct origin origin;
+    struct rdb_save_request request = child_file.plan.request;
 
-    assert(child_is_copy() && sync->aux_count <= PERSISTENCE_SYNC_FACTS);
-    fill_save(&request, &origin, sync->without_keys ? &none : keys);
-    memcpy(aux, origin.aux, sizeof(origin.aux));
-    if (sync->aux_count != 0)
-        memcpy(aux + countof(origin.aux), sync->aux, sync->aux_count * sizeof(*aux));
-    request.aux = aux;
-    request.aux_count += sync->aux_count;
-    request.options.least = sync->least_version;
-    request.options.most = sync->most_version;
-    if (sync->without_libraries)
-        request.libraries = NULL;
-    request.with_mvcc = sync->with_mvcc;
-    request.with_expired = true; /* the stream behind it says when they go, or that they stay */
-    if (sync->with_order)
-        data_order_fill_save(&state.order, &request, aux + request.aux_count);
+    request.keys = sync->without_keys ? &none : keys;
     request.progress = sync->progress;
     request.context = sync->context;
     if (sync->sink != NULL)
@@ -311,48 +378,42 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
 
 /* ------------------------------------------------------------------------------------------------------- child -- */
 
-struct child_work {
-    struct rdb_save_request request;
-    struct full_origin origin;
-    struct child_report *report;
-};
-
-static bool tell_progress(uint64_t keys, void *context)
+static void prepare_child(void)
 {
-    struct child_work *work = context;
+    char temp_name[TEMP_NAME_BYTES];
 
-    assert(keys >= work->report->keys);
-    work->report->keys = keys;
-    child_tell(work->report);
-    return true;
+    make_whole_plan(begin_child_plan());
+    end_child_plan();
+    file_full_path(child_file.path, persistence_file());
+    (void)snprintf(temp_name, sizeof(temp_name), "temp-bg-%d.rdb", (int)getpid());
+    file_full_path(child_file.temp_path, temp_name);
+    (void)!file_remove(child_file.temp_path); /* of another process that had this number */
 }
 
 static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
-    char temp_path[TEMP_NAME_BYTES];
-    struct child_work work;
+    struct rdb_save_request request = child_file.plan.request;
     struct rdb_save_result result;
 
-    make_temp_path(temp_path, (int64_t)getpid());
     (void)context;
-    fill_save_whole(&work.request, &work.origin, keys);
-    work.report = report;
-    work.request.progress = tell_progress;
-    work.request.context = &work;
-    report->status = rdb_save(persistence_file(), temp_path, &work.request, &result);
+    request.keys = keys;
+    request.progress = child_tell_keys;
+    request.may_commit = child_may_commit;
+    request.committed = child_committed;
+    request.context = report;
+    report->status = rdb_save(child_file.path, child_file.temp_path, &request, &result);
     report->keys = result.keys;
     report->bytes = result.bytes;
     (void)snprintf(report->error, sizeof(report->error), "%s", result.error);
     if (report->status == STATUS_OK)
         log_notice("DB saved on disk");
-    else
+    else if (report->status != STATUS_INTERRUPTED)
         log_warning("Error saving the data: %s", result.error);
 }
 
 static void child_done(const struct child_report *report, void *context)
 {
     int64_t duration_us = (int64_t)clock_monotonic_us() - GET(started_us);
-    char temp_path[TEMP_NAME_BYTES];
 
     (void)context;
     SET(last_duration_s, duration_us / (1000 * 1000));
@@ -364,7 +425,7 @@ static void child_done(const struct child_report *report, void *context)
                    report->bytes, report->cow_bytes >> 20);
         return;
     }
-    make_temp_path(temp_path, report->pid); /* the file that the child has left is removed */
+    (void)!file_remove(child_file.temp_path); /* a child has left it */
     if (!report->is_last && strcmp(report->error, "stopped") == 0) {
         log_notice("Background saving stopped"); /* we did it: no reason to refuse anything */
         return;
@@ -390,7 +451,8 @@ enum persistence_start persistence_start_child(struct access *access)
                                     .run = run_child,
                                     .done = child_done,
                                     .access = access,
-                                    .keys_total = persistence_key_count(access->store)};
+                                    .keys_total = persistence_key_count(access->store),
+                                    .needs_copy = data_order_is_on()};
 
     gate_assert_alone();
     if (child_running() != CHILD_NONE)
@@ -400,13 +462,14 @@ enum persistence_start persistence_start_child(struct access *access)
     SET(child_changes, all_changes());
     SET(started_us, (int64_t)clock_monotonic_us());
     persistence_note_moment(); /* before the fork: in the child a lock may be held */
+    prepare_child();
     if (!child_start(&task)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
         SET(last_was_good, false);
         update_denial();
         return PERSISTENCE_FAILED;
     }
-    log_notice("Background saving started by pid %d", (int)child_pid());
+    log_notice("Background saving started by %s", child_name());
     return PERSISTENCE_STARTED;
 }
 
@@ -473,7 +536,7 @@ static void look(struct worker *worker)
 /* Continues if it waits for the gate. */
 static void woken(struct worker *worker)
 {
-    if (worker->index == 0 && UNLIKELY(exclusive_is_wished(worker, GATE_WISH_SAVE)))
+    if (worker->index == 0 && UNLIKELY(exclusive_is_wished(worker, GATE_WISH_SAVE) || child_has_ended()))
         look(worker);
 }
 
@@ -619,6 +682,7 @@ void persistence_setup(struct rdb_limits (*limits)(void))
 void persistence_teardown(void)
 {
     gate_assert_main_alone();
+    forget_libraries();
     data_order_fini(&state.order);
     save_points_teardown();
 }

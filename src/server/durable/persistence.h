@@ -17,6 +17,8 @@ extern const struct lifecycle persistence_lifecycle;
 
 struct server;
 struct worker;
+struct persistence_base;
+struct persistence_sync;
 
 /* Call it after config_setup: adds the options. `limits` returns the limits of encodings for loaded values. */
 void persistence_setup(struct rdb_limits (*limits)(void));
@@ -42,8 +44,16 @@ must_check bool persistence_reload(struct access *access, unsigned flags);
 /* Fills in how values, keys and databases are read in the running server. */
 struct rdb_load_request;
 void persistence_fill_load(struct rdb_load_request *request, struct access *access);
-const char *persistence_file(void); /* dbfilename */
-/* Writes an RDB file for another part: the base of an append-only file. Also in a forked child. */
+const char *persistence_file(void);                        /* dbfilename */
+uint64_t persistence_key_count(const struct store *store); /* number of keys in all databases */
+/* Before a child (child.h) writes one of the files below: reads the options, and takes down what the moment has beside
+ * the keys. */
+void persistence_prepare_base(const struct persistence_base *base);
+void persistence_prepare_sync(const struct persistence_sync *sync);
+
+/* --- files for other parts, by the child: its process or its thread --- */
+
+/* An RDB file that is the base of an append-only file. */
 struct persistence_base {
     const char *path, *temp_path; /* see rdb_save.h */
     bool starts_writeback;
@@ -52,7 +62,9 @@ struct persistence_base {
 };
 must_check enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                              size_t error_size);
-/* The same for replicas, in a forked child. */
+/* The libraries of functions of the moment: for rdb_save_request. */
+void persistence_each_library(void (*take)(struct slice source, void *context), void *context);
+/* For replicas, and peers. */
 struct persistence_sync {
     struct byte_sink *sink;          /* NULL: writes the file */
     const char *path, *temp_path;    /* likewise */
@@ -68,7 +80,6 @@ struct persistence_sync {
 enum { PERSISTENCE_SYNC_FACTS = 8 };
 must_check enum status persistence_save_sync(const struct persistence_sync *sync, struct snapshot *keys,
                                              struct rdb_save_result *result);
-uint64_t persistence_key_count(const struct store *store); /* number of keys in all databases */
 
 /* --- any thread --- */
 

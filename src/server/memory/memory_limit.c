@@ -17,6 +17,7 @@
 #include "server/durable/loading.h"
 #include "server/observe/latency.h"
 #include "store/eviction.h"
+#include "store/snapshot_live.h"
 #include "store/window.h"
 
 #include <math.h>
@@ -182,7 +183,8 @@ uint64_t memory_of_window(void)
 uint64_t memory_set_aside(void)
 {
     const struct server *server = server_instance();
-    uint64_t bytes = memory_of_journal() + memory_of_window() + (replica_bytes != NULL ? replica_bytes() : 0);
+    uint64_t bytes = memory_of_journal() + memory_of_window() + live_kept_bytes(server->store) +
+                     (replica_bytes != NULL ? replica_bytes() : 0);
 
     for (unsigned i = 0; i < server->worker_count; i++) {
         const struct worker *worker = &server->workers[i];

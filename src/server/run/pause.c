@@ -114,6 +114,11 @@ void pause_for_lag(bool lags)
     pause_for(PAUSE_FOR_LAG, lags);
 }
 
+void pause_for_snapshot(bool is_crowded)
+{
+    pause_for(PAUSE_FOR_SNAPSHOT, is_crowded);
+}
+
 void pause_for_over(void)
 {
     wake_all(server_instance());
@@ -154,6 +159,14 @@ static void init(struct worker *worker)
         timers[worker->index].timer = (struct loop_timer){0};
 }
 
+static bool start(struct server *server)
+{
+    server->store->on_crowd = pause_for_snapshot;
+    server->store->on_room = pause_for_over;
+    return true;
+}
+
 const struct lifecycle pause_lifecycle = {
+    .server_start = start,
     .worker_init = init,
 };

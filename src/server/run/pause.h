@@ -26,9 +26,13 @@ enum pause_mode {
     PAUSE_FOR_FAILOVER = 8,  /* a replica takes over */
     PAUSE_FOR_SHUTDOWN = 16, /* the server ends when its replicas have everything */
     PAUSE_FOR_FILE = 32,     /* too much of the journal waits for its file */
-    PAUSE_FOR_BOUNDS = 64    /* the identity of an active node is not written: stamps may not go further */
+    PAUSE_FOR_BOUNDS = 64,   /* the identity of an active node is not written: stamps may not go further */
+    PAUSE_FOR_SNAPSHOT = 128 /* too much waits to be written to a snapshot */
 };
-enum { PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN | PAUSE_FOR_FILE | PAUSE_FOR_BOUNDS };
+enum {
+    PAUSE_REASONS = PAUSE_FOR_LAG | PAUSE_FOR_FAILOVER | PAUSE_FOR_SHUTDOWN | PAUSE_FOR_FILE | PAUSE_FOR_BOUNDS |
+                    PAUSE_FOR_SNAPSHOT
+};
 
 extern _Atomic uint32_t pause_mode; /* global: atomic: relaxed; enum pause_mode */
 
@@ -47,6 +51,8 @@ void pause_end(struct server *server); /* any thread */
 void pause_for(enum pause_mode reason, bool is_on);
 void pause_for_lag(bool lags);
 void pause_for_over(void); /* call it after the end of such a pause: wakes parked commands; under no lock */
+
+void pause_for_snapshot(bool is_crowded); /* likewise */
 
 /* True during CLIENT PAUSE of either mode, a failover or a shutdown, and while the journal waits for its file. */
 bool pause_holds_writes(void);

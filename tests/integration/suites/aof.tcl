@@ -261,7 +261,7 @@ with_server {appendonly yes enable-debug-command yes} {
         for {set i 0} {$i < 100} {incr i} {
             r set key:$i x
         }
-        with_config {rdb-key-save-delay 100000} {
+        with_config {rdb-key-save-delay 100000 snapshot-method fork} {
             r bgrewriteaof
             wait_for {[catch {exec pgrep -P [srv pid]} child] == 0}
             exec kill -9 $child
@@ -439,7 +439,8 @@ with_server {enable-debug-command yes} {
 test "a rewrite that has ended just before the server does is put in place" {noconn keydb} {
     set dir [fresh_dir]
     set port [free_port]
-    set id [server_launch [list --port $port --dir $dir --save {} --server-threads 1 --enable-debug-command yes]]
+    set id [server_launch [list --port $port --dir $dir --save {} --server-threads 1 --enable-debug-command yes \
+        --snapshot-method fork]]
     wait_for {![catch {set c [connect -port $port -tls 0]}]}
     foreach words {bgrewriteaof {debug sleep 0.5} {shutdown nosave}} {
         $c -send {*}$words

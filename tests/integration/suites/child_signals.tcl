@@ -26,7 +26,7 @@ proc ends_by_sigterm command {
 }
 
 # A child left to itself takes 20 seconds.
-with_server {server-threads 4 min-clients-per-thread 0 rdb-key-save-delay 100000} {
+with_server {server-threads 4 min-clients-per-thread 0 snapshot-method fork rdb-key-save-delay 100000} {
     test "SIGTERM ends the child of BGSAVE from any worker" {keydb} {
         ends_by_sigterm bgsave
     }

@@ -35,6 +35,8 @@ set own_options {
     metrics-tls       "likewise"
     metrics-token     "likewise"
     rdb-version       "likewise"
+    snapshot-memory-limit "likewise"
+    snapshot-method   "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
 # server-threads 0: as many as processors; hz and watchdog-period are kept within narrower bounds than may be given.

@@ -62,7 +62,7 @@ if {$settings(threads) < 4} {
         skip "needs four threads"
     }
 } else {
-    with_server {min-clients-per-thread 1 enable-debug-command yes rdb-key-save-delay 10000} {
+    with_server {min-clients-per-thread 1 enable-debug-command yes snapshot-method fork rdb-key-save-delay 10000} {
         test "a rewrite that was put off, and is then asked for by a client, keeps nobody out" {} {
             gate_queue_race {bgsave} {bgrewriteaof} {bgrewriteaof}
         }

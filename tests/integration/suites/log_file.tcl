@@ -102,7 +102,7 @@ test "threads that log lose no line when the file moves" {noconn keydb} {
 }
 
 test "a child logs into the file that has the name by then" {noconn keydb} {
-    lassign [logging --rdb-key-save-delay 10000] id file c
+    lassign [logging --rdb-key-save-delay 10000 --snapshot-method fork] id file c
     $c debug populate 100
     $c bgsave
     wait_for {![catch {exec pgrep -P [process_pid $id]} child]}

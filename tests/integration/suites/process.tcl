@@ -134,12 +134,15 @@ test "lists of processors bind threads" {noconn keydb} {
     assert_equal 0 [dict get [thread_cpus $id] background]
     assert_equal [lindex [regexp -inline {Cpus_allowed_list:\s*(\S+)} [slurp /proc/self/status]] 1] \
         [dict get [thread_cpus $id] worker-1]
-    lassign [process_server --bgsave-cpulist 0 --rdb-key-save-delay 100000] id c
+    lassign [process_server --bgsave-cpulist 0 --rdb-key-save-delay 100000 --snapshot-method fork] id c
     $c debug populate 100
     $c bgsave
-    set folder [file dirname $process::info($id,log)]
-    wait_for {[regexp {temp-(\d+)\.rdb} [glob -nocomplain -directory $folder temp-*] - pid]}
-    assert_equal 0 [lindex [regexp -inline {Cpus_allowed_list:\s*(\S+)} [slurp /proc/$pid/status]] 1]
+    wait_for {![catch {exec pgrep -P [process_pid $id]} pid]}
+    wait_for {[lindex [regexp -inline {Cpus_allowed_list:\s*(\S+)} [slurp /proc/$pid/status]] 1] eq "0"}
+    lassign [process_server --bgsave-cpulist 0 --rdb-key-save-delay 100000 --snapshot-method threads] id c
+    $c debug populate 100
+    $c bgsave
+    wait_for {[dict exists [thread_cpus $id] snapshot] && [dict get [thread_cpus $id] snapshot] eq "0"}
     foreach bad {x 1- 3-1 0,, 0-3:0 9999} {
         set other [server_launch [list --port 0 --server_cpulist $bad]]
         assert_equal 1 [process_wait $other] $bad

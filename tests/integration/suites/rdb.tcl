@@ -82,7 +82,6 @@ with_server {enable-debug-command yes save {}} {
         wait_for {[info_field rdb_bgsave_in_progress] == 0} 60000
         assert_equal ok [info_field rdb_last_bgsave_status]
         assert {[info_field rdb_changes_since_last_save] > 0}
-        assert {[info_field total_forks] > 0}
         assert_equal OK [r debug reload nosave]
         assert_equal $digest [r debug digest]
         assert_refused "ERR syntax error" r bgsave foo
@@ -140,14 +139,13 @@ with_server {enable-debug-command yes save {1 1}} {
     }
 }
 
-with_server {enable-debug-command yes} {
-    test "a child's file bears its number, and goes with it" {} {
+with_server {enable-debug-command yes snapshot-method fork} {
+    test "a child's file goes with it" {} {
         fill_data
         with_config {rdb-key-save-delay 10000} {
             r bgsave
             wait_for {[llength [glob -nocomplain [srv dir]/temp-*.rdb]] == 1}
-            set pid [regsub {^.*temp-(\d+)\.rdb$} [glob [srv dir]/temp-*.rdb] {\1}]
-            assert {$pid ne [srv pid] && [file exists /proc/$pid]}
+            set pid [exec pgrep -P [srv pid]]
             exec kill -9 $pid
             wait_for {[info_field rdb_bgsave_in_progress] == 0}
             assert_equal err [info_field rdb_last_bgsave_status]
@@ -169,7 +167,7 @@ with_server {enable-debug-command yes} {
             r get key:1
             assert {[r object idletime key:1] >= 1}
             r config set rdb-key-save-delay 0
-            exec kill -9 [regsub {^.*temp-(\d+)\.rdb$} [glob [srv dir]/temp-*.rdb] {\1}]
+            exec pkill -9 -P [srv pid]
         }
         wait_for {[info_field rdb_bgsave_in_progress] == 0}
         r get key:1
@@ -190,7 +188,7 @@ with_server {enable-debug-command yes} {
         wait_for {[info_field rdb_last_bgsave_status] eq "err"}
         assert_equal $before [slurp [srv dir]/dump.rdb]
         assert_equal {} [glob -nocomplain [srv dir]/temp-*]
-        assert_match "*Error saving the data: cannot write temp-*.rdb: File too large*" [slurp [srv log]]
+        assert_match "*Error saving the data: cannot write *temp-*.rdb: File too large*" [slurp [srv log]]
         assert_equal 1 [r get a]
         exec prlimit --fsize=[lindex $limits 0]:[lindex $limits 1] --pid [srv pid]
         assert_equal OK [r save]
