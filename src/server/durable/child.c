@@ -242,6 +242,7 @@ static void run_thread(void *argument)
     report->is_last = !live_snapshot_is_cancelled(live) || atomic_load(&child.commit) == COMMIT_DONE;
     live_snapshot_end(&live);
     note_costs();
+    atomic_store_explicit(&child.keys, child.task.keys_total, memory_order_relaxed);
     report->cow_bytes = live_snapshot_costs(atomic_load(&child.live)).kept_peak_bytes;
     if (child.task.kept_fd != 0)
         (void)close(child.task.kept_fd);
