@@ -302,11 +302,15 @@ group_cli() {
 group_stress() {
     run_suite "stress" "$(pick 90 120 900)" stress --server "$server" --seconds "$(pick 10 20 180)" --seed "$SEED"
     run_program "stress, snapshots" "$(pick 60 120 1500)" python3 tests/stress/snapshot_model.py --server "$server" \
-        --snapshots "$(pick 25 10 1000)" --seconds "$(pick 9 20 1200)" --seed "$SEED"
+        --method threads --snapshots "$(pick 25 10 1000)" --seconds "$(pick 9 20 1200)" --seed "$SEED"
     [ "$level" != whole ] || run_program "stress, snapshots of large values" 900 \
-        python3 tests/stress/snapshot_model.py --server "$server" --large --snapshots 200 --seconds 600 --seed "$SEED"
+        python3 tests/stress/snapshot_model.py --server "$server" --method threads --large --snapshots 200 \
+        --seconds 600 --seed "$SEED"
     [ "$level" != whole ] || run_program "stress, snapshots with eviction" 600 \
-        python3 tests/stress/snapshot_model.py --server "$server" --evict --preamble no --snapshots 200 --seconds 300 \
+        python3 tests/stress/snapshot_model.py --server "$server" --method threads --evict --preamble no \
+        --snapshots 200 --seconds 300 --seed "$SEED"
+    [ "$level" != whole ] || run_program "stress, snapshots by fork" 600 \
+        python3 tests/stress/snapshot_model.py --server "$server" --method fork --snapshots 200 --seconds 300 \
         --seed "$SEED"
 }
 

@@ -21,6 +21,7 @@
 #include "server/core/server.h"
 #include "server/durable/child.h"
 #include "server/durable/data_history.h"
+#include "server/durable/data_order.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
 #include "server/durable/loading.h"
@@ -525,6 +526,7 @@ static bool start_child(struct worker *worker)
                                     .context = worker,
                                     .access = access,
                                     .keys_total = persistence_key_count(worker->server->store),
+                                    .needs_copy = data_order_is_on(),
                                     .kept_fd = SYNC->pipe_end};
 
     access_begin(access, worker_now_ms(worker), true);

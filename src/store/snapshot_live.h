@@ -13,6 +13,9 @@
  * FLUSHALL and FLUSHDB hand over tables that are not written to the end; the thread visits them and frees them. When
  * all keys are exchanged (access_exchange) the snapshot is cancelled.
  *
+ * Large values. A long string is shared with what was left, so only a change in place copies it. Any other value is
+ * copied, as a whole, while its stripe is held: a value of millions of members holds it for a second.
+ *
  * Memory. What was left and is not visited yet takes memory. Beyond a bound writers are asked to wait (store.on_crowd)
  * until it is less: writers slow down to the speed of the file.
  *
