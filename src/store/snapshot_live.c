@@ -52,6 +52,7 @@ struct live_snapshot {
     unsigned *db_then, *db_now;   /* by database: where it was at the moment, where it is; changed at the gate */
     struct database_totals *then; /* by database; const while it runs */
     unsigned database_bound;      /* const while it runs */
+    unsigned swapped_bound;       /* databases from here on are where they were; changed at the gate */
     uint64_t kept_most;           /* const while it runs */
     struct access access;         /* the thread's; its time is the moment */
     struct store_counters counters;
@@ -259,6 +260,7 @@ void live_note_swap(struct store *store, unsigned a, unsigned b)
 
         live->db_then[a] = live->db_then[b];
         live->db_then[b] = then;
+        live->swapped_bound = MAX(live->swapped_bound, MAX(a, b) + 1);
         live->db_now[live->db_then[a]] = a;
         live->db_now[live->db_then[b]] = b;
     }
@@ -370,7 +372,7 @@ static void walk_piece(struct visit *visit, struct stripe *stripe)
         const struct stripe_db *keys;
         uint64_t next = 0;
 
-        if (db >= store_database_bound(live->store)) {
+        if (db >= MAX(store_database_bound(live->store), live->swapped_bound)) {
             *place = PLACE_WRITTEN;
             break;
         }
@@ -539,6 +541,7 @@ static void note_moment(struct live_snapshot *live)
     const struct store *store = live->store;
 
     live->database_bound = store_database_bound(store);
+    live->swapped_bound = 0;
     for (unsigned db = 0; db < store->database_count; db++)
         live->db_then[db] = live->db_now[db] = db;
     for (unsigned db = 0; db < live->database_bound; db++)

@@ -44,7 +44,7 @@ struct snapshot *live_snapshot_keys(struct live_snapshot *live);
 /* It is written, or given up. Takes what is left of marks away. */
 void live_snapshot_end(struct live_snapshot **handle);
 
-/* Any thread, until its end: the rest is not visited. */
+/* Any thread: the rest is not visited. Behind its end it does nothing, until the next one begins. */
 void live_snapshot_cancel(struct live_snapshot *live);
 bool live_snapshot_is_cancelled(const struct live_snapshot *live);
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-enum { WRITERS = 4, STRIPES = 4, DATABASES = 3, KEYS = 4000, LONG_BYTES = 5000 };
+enum { WRITERS = 4, STRIPES = 4, DATABASES = 3, UNUSED_DATABASE = 5, KEYS = 4000, LONG_BYTES = 5000 };
 
 static const struct hash_limits limits = {8, 64};
 static const struct store_type hash_row = {.ops = &hash_ops};
@@ -294,7 +294,7 @@ static void setup(const char *name)
 {
     struct random random = test_random(name);
 
-    store = store_create(STRIPES, DATABASES);
+    store = store_create(STRIPES, UNUSED_DATABASE + 2);
     store_set_type(store, TYPE_HASH, &hash_row);
     gate_init(&the_gate);
     atomic_store(&is_over, false);
@@ -325,9 +325,11 @@ static void teardown(void)
     gate_fini(&the_gate);
 }
 
-static void begin(struct player *owner, struct saving *saving, unsigned i)
+/* The thread may have ended it when this returns: only live_snapshot_cancel takes the result then. */
+static struct live_snapshot *begin(struct player *owner, struct saving *saving, unsigned i)
 {
     const struct live_options options = {.gate = &the_gate};
+    struct live_snapshot *live;
 
     own(owner);
     take_picture(owner, &expected[i]);
@@ -336,9 +338,11 @@ static void begin(struct player *owner, struct saving *saving, unsigned i)
     random_seed(&saving->random, random_u64(&owner->random));
     atomic_store(&thins_out, below(owner, 3) == 0);
     saving->live = live_snapshot_begin(&owner->access, &options);
-    assert_non_null(saving->live);
+    live = saving->live;
+    assert_non_null(live);
     gate_open(&owner->member);
     thread_start(&saving->thread, "snapshot", save, saving);
+    return live;
 }
 
 static unsigned rounds(unsigned most)
@@ -353,7 +357,7 @@ static void each_key_is_visited_as_it_was(void **state)
     (void)state;
     setup("each_key_is_visited_as_it_was");
     for (unsigned round = 0; round < rounds(150); round++) {
-        begin(&players[0], &saving, 0);
+        (void)begin(&players[0], &saving, 0);
         while (below(&players[0], 3) == 0)
             shake(&players[0]);
         thread_join(&saving.thread);
@@ -371,7 +375,7 @@ static void several_may_run_at_once(void **state)
     setup("several_may_run_at_once");
     for (unsigned round = 0; round < rounds(40); round++) {
         for (unsigned i = 0; i < ENTRY_MARKS; i++) {
-            begin(&players[0], &saving[i], i);
+            (void)begin(&players[0], &saving[i], i);
             if (below(&players[0], 2) == 0)
                 shake(&players[0]);
         }
@@ -393,7 +397,7 @@ static void several_may_run_at_once(void **state)
         live_snapshot_adopt(saving[i].live);
         live_snapshot_end(&saving[i].live);
     }
-    begin(&players[0], &saving[0], 0);
+    (void)begin(&players[0], &saving[0], 0);
     thread_join(&saving[0].thread);
     assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
     teardown();
@@ -406,15 +410,55 @@ static void one_that_stops_early_leaves_nothing(void **state)
     (void)state;
     setup("one_that_stops_early_leaves_nothing");
     for (unsigned round = 0; round < rounds(40); round++) {
+        struct live_snapshot *live;
+
         saving.is_cut = round % 2 == 0;
-        begin(&players[0], &saving, 0);
+        live = begin(&players[0], &saving, 0);
         if (saving.is_cut && below(&players[0], 2) == 0)
-            live_snapshot_cancel(saving.live);
+            live_snapshot_cancel(live);
         thread_join(&saving.thread);
         if (!saving.is_cut)
             assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
         assert_true(live_kept_bytes(store) == 0);
     }
+    teardown();
+}
+
+static bool is_marked(const struct entry *entry)
+{
+    assert_non_null(entry);
+    return entry != NULL && (entry->flags & ENTRY_MARKS_MASK) != 0;
+}
+
+/* The places of databases that were never used count, too, once they are swapped. */
+static void a_mark_in_a_swapped_database_goes(void **state)
+{
+    struct saving saving = {.live = NULL};
+    struct player *owner = &players[0];
+    char room[16];
+    const struct key key = name_key(1, room);
+    struct change change;
+
+    (void)state;
+    setup("a_mark_in_a_swapped_database_goes");
+    atomic_store(&is_over, true); /* nobody else writes */
+    for (unsigned i = 1; i < countof(players); i++)
+        thread_join(&players[i].thread);
+    own(owner);
+    for (unsigned db = 0; db < DATABASES; db++)
+        access_flush_db(&owner->access, db, false);
+    saving.live = live_snapshot_begin(&owner->access, &(struct live_options){.gate = &the_gate});
+    access_swap_db(&owner->access, UNUSED_DATABASE, UNUSED_DATABASE + 1);
+    change_begin(&change, &owner->access, UNUSED_DATABASE, &key);
+    change_put_int(&change, 7, EXPIRE_NEVER);
+    change_end(&change, EVENT_GENERIC, NULL);
+    assert_true(is_marked(change_entry(&change)));
+    gate_open(&owner->member);
+    live_snapshot_adopt(saving.live);
+    live_snapshot_end(&saving.live);
+    own(owner);
+    assert_false(is_marked(access_probe(&owner->access, UNUSED_DATABASE, &key)));
+    gate_open(&owner->member);
     teardown();
 }
 
@@ -424,6 +468,7 @@ int main(void)
         cmocka_unit_test(each_key_is_visited_as_it_was),
         cmocka_unit_test(several_may_run_at_once),
         cmocka_unit_test(one_that_stops_early_leaves_nothing),
+        cmocka_unit_test(a_mark_in_a_swapped_database_goes),
     };
     int failed;
 
