@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/gate.h"
+#include "base/mem.h"
 #include "server/core/server.h"
 #include "store/horizon.h"
 #include "store/origins.h"
@@ -114,8 +115,7 @@ static unsigned some_database_bound(const struct snapshot *snapshot)
 struct sieve {
     const struct part *part;
     const struct snapshot_visitor *visitor; /* NULL: it counts */
-    unsigned db;                            /* counts of this database */
-    struct database_totals totals;
+    struct database_totals *totals;         /* by database */
 };
 
 static void visit(struct access *access, unsigned db, const struct entry *entry, void *context)
@@ -126,9 +126,9 @@ static void visit(struct access *access, unsigned db, const struct entry *entry,
         return;
     if (sieve->visitor != NULL) {
         sieve->visitor->visit(access, db, entry, sieve->visitor->context);
-    } else if (db == sieve->db) {
-        sieve->totals.keys++;
-        sieve->totals.expires += entry_expire_ms(entry) != EXPIRE_NEVER;
+    } else {
+        sieve->totals[db].keys++;
+        sieve->totals[db].expires += entry_expire_ms(entry) != EXPIRE_NEVER;
     }
 }
 
@@ -147,7 +147,7 @@ static bool rest(void *context)
     return sieve->visitor == NULL || sieve->visitor->rest == NULL || sieve->visitor->rest(sieve->visitor->context);
 }
 
-static void sift(const struct part_snapshot *some, struct sieve *sieve)
+static bool sift(const struct part_snapshot *some, struct sieve *sieve)
 {
     const struct snapshot_visitor visitor = {.visit = visit,
                                              .hurry = hurry,
@@ -156,29 +156,39 @@ static void sift(const struct part_snapshot *some, struct sieve *sieve)
                                              .sees_expired = sieve->visitor == NULL || sieve->visitor->sees_expired};
 
     sieve->part = some->part;
-    snapshot_each(some->all, &visitor);
+    return snapshot_each(some->all, &visitor);
 }
 
 static void some_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
 {
-    struct sieve sieve = {.visitor = NULL, .db = db};
+    const struct part_snapshot *some = of(snapshot);
 
-    sift(of(snapshot), &sieve);
-    *totals = sieve.totals;
+    *totals = some->totals[db];
 }
 
-static void some_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool some_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
     struct sieve sieve = {.visitor = visitor};
 
-    sift(of(snapshot), &sieve);
+    return sift(of(snapshot), &sieve);
 }
 
 void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part)
 {
     static const struct snapshot_kind kind = {some_database_bound, some_totals, some_each};
 
+    struct sieve sieve = {.visitor = NULL};
+    bool is_whole;
+
     *some = (struct part_snapshot){.snapshot = {.kind = &kind, .access = all->access}, .all = all, .part = part};
+    some->totals = sieve.totals = mem_alloc_zero(snapshot_database_bound(all) * sizeof(*some->totals));
+    is_whole = sift(some, &sieve);
+    assert(is_whole);
+}
+
+void part_snapshot_fini(struct part_snapshot *some)
+{
+    mem_free(some->totals);
 }
 
 /* ------------------------------------------------------------------------------------------------- a set of keys -- */

@@ -40,13 +40,16 @@ uint64_t part_newest_library(struct access *access);
 bool part_crosses(const struct part *part, struct merge_place last, bool overwrote);
 bool part_entry_crosses(const struct part *part, const struct entry *entry);
 
-/* The keys that cross, as a snapshot of their own. Both have to outlive it. */
+/* The keys that cross, as a snapshot of their own. Both have to outlive it. Keys are visited twice, to be counted
+ * first: so `all` is one of data that do not change. */
 struct part_snapshot {
     struct snapshot snapshot; /* first */
     struct snapshot *all;
     const struct part *part;
+    struct database_totals *totals; /* by database */
 };
 void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part);
+void part_snapshot_fini(struct part_snapshot *some);
 
 /* --- the receiver's: a set of keys --- */
 

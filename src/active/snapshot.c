@@ -162,6 +162,8 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
     }
     given.work.context = report;
     report->status = persistence_save_sync(&given.work, keys, &given.result);
+    if (given.is_part)
+        part_snapshot_fini(&some);
     report->keys = given.result.keys;
     report->bytes = given.result.bytes;
     (void)snprintf(report->error, sizeof(report->error), "%s", given.result.error);

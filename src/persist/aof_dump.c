@@ -180,8 +180,8 @@ static void dump_all(struct dumper *dumper)
     if (dumper->request->libraries != NULL)
         dumper->request->libraries(dump_library, dumper);
     dumper->stopped = dumper->has_too_much;
-    if (!dumper->stopped)
-        snapshot_each(dumper->request->keys, &visitor);
+    if (!dumper->stopped && !snapshot_each(dumper->request->keys, &visitor))
+        dumper->stopped = true;
     aof_commands_flush(&dumper->commands);
 }
 

@@ -171,7 +171,8 @@ static void save_keys(struct saver *saver)
     const unsigned bound = snapshot_database_bound(saver->request->keys);
 
     saver->is_sized = mem_alloc_zero(bound / 8 + 1);
-    snapshot_each(saver->request->keys, &visitor);
+    if (!snapshot_each(saver->request->keys, &visitor))
+        saver->stopped = true;
     mem_free(saver->is_sized);
 }
 

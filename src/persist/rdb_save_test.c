@@ -583,6 +583,51 @@ static void records_stand_behind_all_keys_and_belong_to_none(void **state)
     buffer_fini(&records);
 }
 
+static bool cut_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+{
+    struct snapshot all = snapshot_of_access(snapshot->access);
+
+    return !snapshot_each(&all, visitor);
+}
+
+static unsigned one_database(const struct snapshot *snapshot)
+{
+    (void)snapshot;
+    return 1;
+}
+
+static bool refuse(void *context)
+{
+    (void)context;
+    return false;
+}
+
+static void a_file_that_is_not_whole_or_not_wanted_gets_no_name(void **state)
+{
+    static const struct snapshot_kind cut_kind = {one_database, .each = cut_each};
+    struct keyspace keys;
+    struct snapshot all, cut;
+    struct rdb_save_request request = {.options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true}};
+    struct rdb_save_result result;
+
+    (void)state;
+    (void)!file_remove(path);
+    keyspace_init(&keys);
+    all = snapshot_of_access(&keys.access);
+    cut = (struct snapshot){.kind = &cut_kind, .access = &keys.access};
+    request.keys = &cut;
+    assert_int_equal(rdb_save(path, temp_path, &request, &result), STATUS_INTERRUPTED);
+    assert_false(file_exists(path) || file_exists(temp_path));
+    request.keys = &all;
+    request.may_commit = refuse;
+    assert_int_equal(rdb_save(path, temp_path, &request, &result), STATUS_INTERRUPTED);
+    assert_false(file_exists(path) || file_exists(temp_path));
+    request.may_commit = NULL;
+    assert_int_equal(rdb_save(path, temp_path, &request, &result), STATUS_OK);
+    assert_true(file_exists(path));
+    store_destroy(&keys.store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -594,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_file_without_origins_has_no_versions),
         cmocka_unit_test(damaged_versions_are_refused),
         cmocka_unit_test(records_stand_behind_all_keys_and_belong_to_none),
+        cmocka_unit_test(a_file_that_is_not_whole_or_not_wanted_gets_no_name),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

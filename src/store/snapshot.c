@@ -10,7 +10,7 @@ static void quiet_totals(const struct snapshot *snapshot, unsigned db, struct da
     store_database_totals(snapshot->access->store, db, totals);
 }
 
-static void quiet_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool quiet_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
     const struct access_visitor each = {.visit = visitor->visit,
                                         .context = visitor->context,
@@ -19,8 +19,9 @@ static void quiet_each(struct snapshot *snapshot, const struct snapshot_visitor 
     for (unsigned db = 0; db < store_database_bound(snapshot->access->store); db++) {
         access_each(snapshot->access, db, &each);
         if (visitor->rest != NULL && !visitor->rest(visitor->context))
-            return;
+            return false;
     }
+    return true;
 }
 
 struct snapshot snapshot_of_access(struct access *access)

@@ -26,7 +26,7 @@ struct snapshot_visitor {
 struct snapshot_kind {
     unsigned (*database_bound)(const struct snapshot *snapshot);
     void (*totals)(const struct snapshot *snapshot, unsigned db, struct database_totals *totals);
-    void (*each)(struct snapshot *snapshot, const struct snapshot_visitor *visitor);
+    bool (*each)(struct snapshot *snapshot, const struct snapshot_visitor *visitor);
 };
 
 struct snapshot {
@@ -47,8 +47,9 @@ static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db,
 {
     snapshot->kind->totals(snapshot, db, totals);
 }
-/* A snapshot is visited once. */
-static inline void snapshot_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+/* A snapshot is visited once. False: not to the end, as the visitor did not want more or the snapshot was cancelled:
+ * what was written is not whole. */
+static inline must_check bool snapshot_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
-    snapshot->kind->each(snapshot, visitor);
+    return snapshot->kind->each(snapshot, visitor);
 }

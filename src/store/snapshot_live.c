@@ -457,15 +457,15 @@ static void walk_stripe(struct visit *visit, struct stripe *stripe)
         since_us = clock_monotonic_us();
         walk_piece(visit, stripe);
         is_written = live->places[stripe->index] == PLACE_WRITTEN;
-        leave(live, stripe);
         raise_to(&live->held_us, clock_monotonic_us() - since_us);
+        leave(live, stripe);
         hurry(visit, false);
         (void)rest(visit);
         visit_left(visit);
     } while (!is_written);
 }
 
-static void live_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool live_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
     struct live_snapshot *live = container_of(snapshot, struct live_snapshot, snapshot);
     struct visit visit = {.live = live, .visitor = visitor};
@@ -475,8 +475,8 @@ static void live_each(struct snapshot *snapshot, const struct snapshot_visitor *
     for (uint32_t i = 0; i <= live->store->stripe_mask; i++)
         walk_stripe(&visit, &live->store->stripes[i]);
     visit_left(&visit); /* of the last stripe; no change leaves anything from here on */
-    (void)rest(&visit);
     assert(load(&live->kept_bytes) == 0);
+    return rest(&visit);
 }
 
 static unsigned live_database_bound(const struct snapshot *snapshot)
@@ -619,7 +619,7 @@ void live_snapshot_end(struct live_snapshot **handle)
 
     *handle = NULL;
     if (!live->is_walked)
-        live_each(&live->snapshot, NULL);
+        (void)live_each(&live->snapshot, NULL);
     note_room(live, true);
     unobserve(live);
     gate_part(&live->member);

@@ -29,14 +29,12 @@
 struct live_snapshot;
 struct table;
 
-enum { LIVE_SNAPSHOTS_MOST = ENTRY_MARKS };
-
 struct live_options {
     struct gate *gate;
     uint64_t kept_most; /* bytes; 0: no bound */
 };
 
-/* The gate is owned: the moment is now, the time is that of the access. NULL: as many as possible run. */
+/* The gate is owned: the moment is now, the time is that of the access. NULL: as many as possible run (ENTRY_MARKS). */
 struct live_snapshot *live_snapshot_begin(struct access *access, const struct live_options *options);
 /* The thread that writes it, once, before any of the following; no other thread uses them. */
 void live_snapshot_adopt(struct live_snapshot *live);

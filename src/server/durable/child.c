@@ -43,11 +43,9 @@ static struct {
     struct child_report report; /* the last one; of a thread its own, until has_ended */
     /* A thread instead of a process: */
     struct thread thread;
-    struct live_snapshot *_Atomic live; /* atomic: set at the gate, NULL when it has ended */
+    struct live_snapshot *_Atomic live; /* atomic: the last one, also behind its end; NULL: there was none */
     _Atomic bool has_ended;             /* atomic: release, by the thread */
     _Atomic enum commit commit;
-    struct spinlock costs_lock; /* rank LOCK_REGISTRY */
-    struct live_costs costs GUARDED_BY(costs_lock);
     const char *_Atomic method; /* of the last one; NULL: there was none */
     _Atomic int64_t gate_us;
     /* atomic, relaxed: for INFO */
@@ -190,21 +188,6 @@ static bool is_thread(void)
     return atomic_load_explicit(&child.method, memory_order_relaxed) == method_threads;
 }
 
-static void note_costs(void)
-{
-    const struct live_snapshot *live = atomic_load_explicit(&child.live, memory_order_acquire);
-    struct live_costs costs;
-
-    if (live == NULL)
-        return;
-    costs = live_snapshot_costs(live);
-    spinlock_acquire(&child.costs_lock);
-    child.costs = costs;
-    spinlock_release(&child.costs_lock);
-    atomic_store_explicit(&child.cow_bytes, costs.kept_bytes, memory_order_relaxed);
-    atomic_store_explicit(&child.cow_peak_bytes, costs.kept_peak_bytes, memory_order_relaxed);
-}
-
 /* False: it was stopped. */
 static bool tell_of_thread(const struct child_report *report)
 {
@@ -219,7 +202,10 @@ bool child_may_commit(void *context)
     enum commit open = COMMIT_OPEN;
 
     (void)context;
-    return child_is_copy() || atomic_compare_exchange_strong(&child.commit, &open, COMMIT_RUNS);
+    if (child_is_copy())
+        return true;
+    return !live_snapshot_is_cancelled(atomic_load_explicit(&child.live, memory_order_relaxed)) &&
+           atomic_compare_exchange_strong(&child.commit, &open, COMMIT_RUNS);
 }
 
 void child_committed(void *context)
@@ -240,10 +226,9 @@ static void run_thread(void *argument)
     *report = (struct child_report){.status = STATUS_OK};
     child.task.run(live_snapshot_keys(live), report, child.task.context);
     report->is_last = !live_snapshot_is_cancelled(live) || atomic_load(&child.commit) == COMMIT_DONE;
+    report->cow_bytes = live_snapshot_costs(live).kept_peak_bytes;
     live_snapshot_end(&live);
-    note_costs();
     atomic_store_explicit(&child.keys, child.task.keys_total, memory_order_relaxed);
-    report->cow_bytes = live_snapshot_costs(atomic_load(&child.live)).kept_peak_bytes;
     if (child.task.kept_fd != 0)
         (void)close(child.task.kept_fd);
     atomic_store_explicit(&child.has_ended, true, memory_order_release);
@@ -442,7 +427,6 @@ static void finish_thread(void)
 
     thread_join(&child.thread);
     report = child.report;
-    atomic_store_explicit(&child.live, NULL, memory_order_relaxed);
     if (!report.is_last) {
         report.status = STATUS_INTERRUPTED;
         (void)snprintf(report.error, sizeof(report.error), "stopped");
@@ -454,14 +438,6 @@ static void finish_thread(void)
 bool child_has_ended(void)
 {
     return atomic_load_explicit(&child.has_ended, memory_order_relaxed) && child_running() != CHILD_NONE && is_thread();
-}
-
-static void look_at_thread(void)
-{
-    if (atomic_load_explicit(&child.has_ended, memory_order_acquire))
-        finish_thread();
-    else
-        note_costs();
 }
 
 static void finish(pid_t pid, int wait_status, bool was_stopped)
@@ -501,7 +477,8 @@ void child_look(void)
     if (atomic_load_explicit(&child.kind, memory_order_acquire) == CHILD_NONE)
         return;
     if (is_thread()) {
-        look_at_thread();
+        if (atomic_load_explicit(&child.has_ended, memory_order_acquire))
+            finish_thread();
         return;
     }
     read_reports();
@@ -516,8 +493,6 @@ static void stop_thread(enum child_kind kind)
     struct live_snapshot *live = atomic_load_explicit(&child.live, memory_order_acquire);
     enum commit commit = COMMIT_OPEN;
 
-    if (live == NULL)
-        return;
     if (!atomic_compare_exchange_strong(&child.commit, &commit, COMMIT_REFUSED)) {
         while (atomic_load(&child.commit) == COMMIT_RUNS)
             (void)sched_yield(); /* a file is being renamed */
@@ -593,18 +568,16 @@ void child_stats(struct child_stats *stats)
 
 #define LOAD(field) atomic_load_explicit(&child.field, memory_order_relaxed)
     const char *method = LOAD(method);
+    const struct live_snapshot *live = atomic_load_explicit(&child.live, memory_order_acquire);
 
-    if (runs && is_thread())
-        note_costs();
     *stats = (struct child_stats){.fork_count = LOAD(fork_count),
                                   .last_fork_us = LOAD(last_fork_us),
                                   .running_s = -1,
                                   .cow_peak_bytes = runs ? LOAD(cow_peak_bytes) : 0,
                                   .method = method != NULL ? method : "none",
                                   .gate_us = LOAD(gate_us)};
-    spinlock_acquire(&child.costs_lock);
-    stats->live = child.costs;
-    spinlock_release(&child.costs_lock);
+    if (live != NULL)
+        stats->live = live_snapshot_costs(live);
     if (!runs)
         return;
     stats->running_s = (now - LOAD(started_us)) / (1000 * 1000);
@@ -612,6 +585,10 @@ void child_stats(struct child_stats *stats)
     stats->keys = LOAD(keys);
     stats->keys_total = LOAD(keys_total);
     stats->cow_bytes = LOAD(cow_bytes);
+    if (is_thread()) {
+        stats->cow_bytes = stats->live.kept_bytes;
+        stats->cow_peak_bytes = stats->live.kept_peak_bytes;
+    }
 #undef LOAD
 }
 

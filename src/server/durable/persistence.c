@@ -106,7 +106,7 @@ struct plan {
 static struct {
     struct plan plan;
     struct {
-        struct slice *items; /* owned */
+        struct slice *items; /* owned; they stay until the next file begins */
         uint32_t count, capacity;
     } libraries;
     char path[FILE_PATH_SPACE]; /* of BGSAVE; in full, as the working directory may change */
@@ -334,10 +334,11 @@ static unsigned no_databases(const struct snapshot *snapshot)
     return 0;
 }
 
-static void no_keys(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool no_keys(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
     (void)snapshot;
     (void)visitor;
+    return true;
 }
 
 void persistence_prepare_sync(const struct persistence_sync *sync)

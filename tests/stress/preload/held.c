@@ -1,14 +1,14 @@
 /* A library for LD_PRELOAD: the wall clock of a program stands where another one says, as milliseconds, in the file
  * that HELD_CLOCK names. Monotonic time does not change. It stands at the end of that millisecond: so our server, which
  * reads it once in a millisecond, reads it each time. */
+#include "clock_calls.h"
+
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 static _Atomic int64_t *held_ms; /* NULL: the clock goes */
@@ -37,24 +37,4 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     ms = atomic_load(held_ms);
     *time = (struct timespec){ms / 1000, ms % 1000 * 1000000 + 999000};
     return 0;
-}
-
-int gettimeofday(struct timeval *restrict time, void *restrict zone)
-{
-    struct timespec now;
-    int result = clock_gettime(CLOCK_REALTIME, &now);
-
-    (void)zone;
-    *time = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
-    return result;
-}
-
-time_t time(time_t *result)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (result != NULL)
-        *result = now.tv_sec;
-    return now.tv_sec;
 }

@@ -1,8 +1,8 @@
 /* A library for LD_PRELOAD: a program that lives a day behind. Deadlines in the near future, by the clocks of others,
  * do not expire there by themselves. Monotonic time does not change. */
+#include "clock_calls.h"
+
 #include <sys/syscall.h>
-#include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { BEHIND_SECONDS = 24 * 3600 };
@@ -14,23 +14,4 @@ int clock_gettime(clockid_t clock, struct timespec *time)
     if (result == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         time->tv_sec -= BEHIND_SECONDS;
     return result;
-}
-
-int gettimeofday(struct timeval *restrict time, void *restrict zone)
-{
-    int result = (int)syscall(SYS_gettimeofday, time, zone);
-
-    if (result == 0)
-        time->tv_sec -= BEHIND_SECONDS;
-    return result;
-}
-
-time_t time(time_t *result)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (result != NULL)
-        *result = now.tv_sec;
-    return now.tv_sec;
 }
