@@ -256,22 +256,17 @@ void hash_expect(struct value *hash, const struct hash_limits *limits, const str
     value_log_moved(log, hash->data);
 }
 
-enum step_kind {
-    STEP_NEW, /* first: a field that was not there */
-    STEP_OLD  /* first: a field; second: its value */
-};
-
 /* log NULL: the hash is not watched. */
 static ALWAYS_INLINE void note_new(struct value_log *log, struct slice field)
 {
     if (log != NULL)
-        value_log_note(log, &(struct value_step){.first = field, .kind = STEP_NEW});
+        value_log_note(log, &(struct value_step){.first = field, .kind = VALUE_STEP_NEW});
 }
 
 static ALWAYS_INLINE void note_old(struct value_log *log, struct slice field, struct slice value)
 {
     if (log != NULL)
-        value_log_note(log, &(struct value_step){.first = field, .second = value, .kind = STEP_OLD});
+        value_log_note(log, &(struct value_step){.first = field, .second = value, .kind = VALUE_STEP_OLD});
 }
 
 static ALWAYS_INLINE bool put_in_listpack(struct value_log *log, struct value *hash, const struct hash_limits *limits,
@@ -424,7 +419,7 @@ static void undo(struct value *hash, const struct value_step *step)
 
     if (step->kind == VALUE_STEP_ADDITION)
         take_off(hash, &unlimited, step->first, step->a);
-    else if (step->kind == STEP_OLD)
+    else if (step->kind == VALUE_STEP_OLD)
         (void)put(NULL, hash, &unlimited, step->first, step->second);
     else
         (void)remove_field(hash, step->first);

@@ -176,8 +176,7 @@ static ALWAYS_INLINE void push(struct quicklist *list, enum quicklist_end end, s
 
 static NOINLINE void note_push(struct value_log *log, enum quicklist_end end, uint64_t count)
 {
-    if (!value_log_extend(log, VALUE_STEP_PUSHED, end, count))
-        value_log_note(log, &(struct value_step){.a = count, .b = end, .kind = VALUE_STEP_PUSHED});
+    value_log_extend(log, &(struct value_step){.a = count, .b = end, .kind = VALUE_STEP_PUSHED});
 }
 
 void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text)

@@ -291,17 +291,12 @@ static bool add(struct value *set, const struct set_limits *limits, struct slice
     return add_to_listpack(set, member);
 }
 
-enum step_kind {
-    STEP_ADDED,  /* first: a member that was not there */
-    STEP_REMOVED /* first: a member */
-};
-
 static NOINLINE bool add_watched(struct value_log *log, struct value *set, const struct set_limits *limits,
                                  struct slice member)
 {
     if (set_has(*set, member))
         return false;
-    value_log_note(log, &(struct value_step){.first = member, .kind = STEP_ADDED});
+    value_log_note(log, &(struct value_step){.first = member, .kind = VALUE_STEP_NEW});
     (void)add(set, limits, member);
     value_log_moved(log, set->data);
     return true;
@@ -364,7 +359,7 @@ static NOINLINE bool remove_watched(struct value_log *log, struct value *set, st
 {
     if (!set_has(*set, member))
         return false;
-    value_log_note(log, &(struct value_step){.first = member, .kind = STEP_REMOVED});
+    value_log_note(log, &(struct value_step){.first = member, .kind = VALUE_STEP_OLD});
     (void)remove_member(set, member);
     value_log_moved(log, set->data);
     return true;
@@ -382,7 +377,7 @@ static void undo(struct value *set, const struct value_step *step)
 {
     static const struct set_limits unlimited = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
 
-    if (step->kind == STEP_REMOVED)
+    if (step->kind == VALUE_STEP_OLD)
         (void)set_add(set, &unlimited, step->first);
     else
         (void)remove_member(set, step->first);

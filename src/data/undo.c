@@ -3,7 +3,8 @@
 #include "base/assert.h"
 #include "base/copy.h"
 
-enum { WATCHED_MOST = 4 }; /* a command changes two keys at a time; those that it left behind unchanged go */
+/* A command changes two keys at a time, for an undo and three snapshots; those that it left behind unchanged go. */
+enum { WATCHED_MOST = 8 };
 
 _Thread_local struct value_log *value_logs; /* global: a value does not know who watches it */
 
@@ -41,7 +42,22 @@ void value_log_watch(struct value_log *log, const void *data)
     }
 }
 
-void value_log_note(struct value_log *log, const struct value_step *step)
+void value_log_moved_slow(struct value_log *log, const void *data)
+{
+    const void *before = log->data;
+
+    for (; log != NULL; log = log->next) {
+        if (log->data == before)
+            log->data = data;
+    }
+}
+
+static bool wants(const struct value_log *log, uint32_t kind)
+{
+    return kind >= VALUE_STEP_ADDITION || (log->ignored >> kind & 1) == 0;
+}
+
+static void add(struct value_log *log, const struct value_step *step)
 {
     const struct trailer trailer = {step->a, step->b, step->first.size, step->second.size, step->kind};
 
@@ -55,18 +71,57 @@ void value_log_note(struct value_log *log, const struct value_step *step)
     log->steps.size += step->first.size + step->second.size + sizeof(trailer);
 }
 
-bool value_log_extend(struct value_log *log, uint32_t kind, uint64_t b, uint64_t more)
+static bool extend(struct value_log *log, const struct value_step *step)
 {
     struct trailer trailer;
 
     if (log->steps.size < sizeof(trailer))
         return false;
     memcpy(&trailer, log->steps.data + log->steps.size - sizeof(trailer), sizeof(trailer));
-    if (trailer.kind != kind || trailer.b != b)
+    if (trailer.kind != step->kind || trailer.b != step->b)
         return false;
-    trailer.a += more;
+    trailer.a += step->a;
     memcpy(log->steps.data + log->steps.size - sizeof(trailer), &trailer, sizeof(trailer));
     return true;
+}
+
+/* The next one that watches the same value, from `log` on. */
+static struct value_log *watcher(struct value_log *log, const void *data)
+{
+    while (log != NULL && log->data != data)
+        log = log->next;
+    return log;
+}
+
+void value_log_note(struct value_log *log, const struct value_step *step)
+{
+    const void *data = log->data;
+
+    if (data == NULL || step->kind >= VALUE_STEP_OWNERS) { /* its owner's own */
+        add(log, step);
+        return;
+    }
+    for (; log != NULL; log = watcher(log->next, data)) {
+        if (wants(log, step->kind))
+            add(log, step);
+    }
+}
+
+void value_log_extend(struct value_log *log, const struct value_step *step)
+{
+    for (const void *data = log->data; log != NULL; log = watcher(log->next, data)) {
+        if (wants(log, step->kind) && !extend(log, step))
+            add(log, step);
+    }
+}
+
+bool value_log_wants(const struct value_log *log, uint32_t kind)
+{
+    const void *data = log->data;
+
+    while (log != NULL && (log->data != data || !wants(log, kind)))
+        log = log->next;
+    return log != NULL;
 }
 
 bool value_steps_take(struct slice *steps, struct value_step *step)

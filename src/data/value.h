@@ -20,6 +20,7 @@ enum value_encoding {
     ENCODING_COUNT
 };
 
+struct former_ops;
 struct mem_mover;
 struct slice;
 struct table;
@@ -59,4 +60,6 @@ struct value_ops {
     void (*undo)(struct value *value, const struct value_step *step);
     void (*validate)(struct value value);   /* for tests: asserts every invariant; may be NULL */
     const struct value_member_ops *members; /* NULL: members have no deadlines */
+    /* The value as it was, while it goes on changing (data/former.h); NULL: it takes a copy. */
+    const struct former_ops *former;
 };

@@ -422,12 +422,7 @@ static enum zset_outcome update(struct value *zset, const struct zset_limits *li
     return update_index(zset->data, member, decide, context);
 }
 
-enum step_kind {
-    STEP_ADDED, /* first: a member that was not there */
-    STEP_OLD    /* first: a member; a: its score */
-};
-
-static void note(struct value_log *log, enum step_kind kind, struct slice member, double score)
+static void note(struct value_log *log, uint32_t kind, struct slice member, double score)
 {
     struct value_step step = {.first = member, .kind = kind};
 
@@ -445,7 +440,7 @@ static NOINLINE enum zset_outcome update_watched(struct value_log *log, struct v
     (void)zset_score(*zset, member, &score);
     outcome = update(zset, limits, member, decide, context);
     if (outcome == ZSET_CHANGED || outcome == ZSET_ADDED)
-        note(log, outcome == ZSET_ADDED ? STEP_ADDED : STEP_OLD, member, score);
+        note(log, outcome == ZSET_ADDED ? VALUE_STEP_NEW : VALUE_STEP_OLD, member, score);
     value_log_moved(log, zset->data);
     return outcome;
 }
@@ -502,7 +497,7 @@ static NOINLINE bool remove_watched(struct value_log *log, struct value *zset, s
 
     if (!zset_score(*zset, member, &score))
         return false;
-    note(log, STEP_OLD, member, score);
+    note(log, VALUE_STEP_OLD, member, score);
     (void)remove_member(zset, member);
     value_log_moved(log, zset->data);
     return true;
@@ -522,7 +517,7 @@ static void undo(struct value *zset, const struct value_step *step)
     double score;
 
     memcpy(&score, &step->a, sizeof(score));
-    if (step->kind == STEP_OLD)
+    if (step->kind == VALUE_STEP_OLD)
         (void)zset_put(zset, &unlimited, step->first, score);
     else
         (void)remove_member(zset, step->first);
@@ -633,7 +628,7 @@ static NOINLINE void note_span(struct value_log *log, struct value zset, struct 
 
     zset_walk_begin(&walk, zset, span, false);
     while (zset_walk_next(&walk, &member, &score))
-        note(log, STEP_OLD, member, score);
+        note(log, VALUE_STEP_OLD, member, score);
 }
 
 void zset_remove_span(struct value *zset, struct zset_span span)

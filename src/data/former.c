@@ -1,0 +1,16 @@
+#include "data/former.h"
+
+bool former_suits(const struct value_ops *ops, struct value value)
+{
+    return ops->former != NULL && (value.encoding == ENCODING_HASHTABLE || value.encoding == ENCODING_SKIPLIST ||
+                                   value.encoding == ENCODING_QUICKLIST || value.encoding == ENCODING_STREAM);
+}
+
+void former_destroy(struct former **handle)
+{
+    struct former *former = *handle;
+
+    *handle = NULL;
+    if (former != NULL)
+        former->ops->destroy(former);
+}

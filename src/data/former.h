@@ -1,0 +1,76 @@
+/* A value as it was, while it goes on changing: what a snapshot needs of a large value, without a copy of it.
+ *
+ *     former = former_create(ops, value);          the moment: the value as it will be given
+ *     ...
+ *     value_log_watch(&log, value.data);           around each change
+ *     ... the value changes ...
+ *     former_keep(former, value, steps of the log);
+ *     ...
+ *     while (former_give(former, value, 256, fn, context))
+ *         ;                                        piece by piece, also between changes
+ *
+ * Elements are given in an order of the type's own. A position tells which ones were given. A change of one that was
+ * not leaves what it was; the walk skips it, and it is given from there. So the memory is that of what was changed, and
+ * nothing waits longer than for one piece.
+ *
+ * Only of values in their large forms (former_suits), which they never leave. The value may be the live one, which its
+ * owner guards, as the former itself. When it is taken out of the keyspace it is given as it is then. */
+#pragma once
+
+#include "base/compiler.h"
+#include "base/slice.h"
+#include "data/value.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct former_element {
+    struct slice first;  /* a member, a field, an element of a list; of a stream the id of a node (16 bytes) */
+    struct slice second; /* the field's value; the bytes of a stream's node */
+    double score;
+};
+
+/* The texts are valid until it returns. */
+typedef void (*former_fn)(const struct former_element *element, void *context);
+
+struct former {
+    const struct former_ops *ops;
+    uint64_t count; /* elements in all; of a stream nodes */
+    uint64_t bytes; /* memory that it takes beside the value, about */
+};
+
+/* The functions of a type (value_ops.former). */
+struct former_ops {
+    struct former *(*create)(struct value value);
+    /* The value has changed: it is `value` now, and the steps (value_steps_take) take the change back. */
+    void (*keep)(struct former *former, struct value value, struct slice steps);
+    /* Gives about `most` elements. False: these were the last ones. */
+    bool (*give)(struct former *former, struct value value, uint64_t most, former_fn fn, void *context);
+    /* What the value had beside its elements, as a value without elements, or with some that do not count; the former's.
+     * NULL: there is no such thing. */
+    struct value (*rest)(const struct former *former);
+    void (*destroy)(struct former *former);
+    uint32_t ignored; /* for the log (data/undo.h) */
+};
+
+/* False: a copy of the value is as good, or there is no other way. */
+bool former_suits(const struct value_ops *ops, struct value value);
+
+static inline struct former *former_create(const struct value_ops *ops, struct value value)
+{
+    return ops->former->create(value);
+}
+static inline void former_keep(struct former *former, struct value value, struct slice steps)
+{
+    former->ops->keep(former, value, steps);
+}
+static inline must_check bool former_give(struct former *former, struct value value, uint64_t most, former_fn fn,
+                                          void *context)
+{
+    return former->ops->give(former, value, most, fn, context);
+}
+static inline struct value former_rest(const struct former *former)
+{
+    return former->ops->rest != NULL ? former->ops->rest(former) : (struct value){.data = NULL};
+}
+void former_destroy(struct former **former); /* accepts NULL; leaves NULL */
