@@ -9,6 +9,7 @@
 #include "base/table.h"
 #include "data/listpack.h"
 #include "data/sample.h"
+#include "data/former_members.h"
 #include "data/undo.h"
 
 #include <string.h>
@@ -186,7 +187,8 @@ const struct value_ops hash_ops = {.destroy = destroy,
                                    .table = as_table,
                                    .undo = undo,
                                    .validate = hash_validate,
-                                   .members = &member_ops};
+                                   .members = &member_ops,
+                                   .former = &former_hash_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 

@@ -8,6 +8,7 @@
 #include "data/intset.h"
 #include "data/listpack.h"
 #include "data/sample.h"
+#include "data/former_members.h"
 #include "data/undo.h"
 
 #include <string.h>
@@ -193,7 +194,8 @@ const struct value_ops set_ops = {.destroy = destroy,
                                   .table = as_table,
                                   .undo = undo,
                                   .validate = set_validate,
-                                  .members = &member_ops};
+                                  .members = &member_ops,
+                                  .former = &former_set_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/mem_move.h"
 #include "data/sample.h"
+#include "data/former_members.h"
 #include "data/undo.h"
 
 #include <math.h>
@@ -285,7 +286,8 @@ const struct value_ops zset_ops = {.destroy = destroy,
                                    .table = as_table,
                                    .undo = undo,
                                    .validate = zset_validate,
-                                   .members = &member_ops};
+                                   .members = &member_ops,
+                                   .former = &former_zset_ops};
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
@@ -680,6 +682,18 @@ void zset_walk_from_score(struct zset_walk *walk, struct value zset, double leas
     walk->backwards = false;
     walk->cursor = zindex_seek_score(&((const struct zset_index *)zset.data)->order, least, ZINDEX_BEFORE);
     walk->left = zset_count(zset) - walk->cursor.rank;
+}
+
+void zset_walk_before(struct zset_walk *walk, struct value zset, const struct zindex_item *mark)
+{
+    const struct zset_index *index = zset.data;
+
+    assert(zset.encoding != ENCODING_LISTPACK);
+    walk->zset = zset;
+    walk->backwards = true;
+    walk->cursor = mark != NULL ? zindex_seek_item(&index->order, mark, ZINDEX_BEFORE)
+                                : zindex_seek_rank(&index->order, zset_count(zset));
+    walk->left = walk->cursor.rank;
 }
 
 static void step_listpack(struct zset_walk *walk, struct slice *member, double *score)

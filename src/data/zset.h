@@ -94,6 +94,8 @@ struct zset_walk {
 void zset_walk_begin(struct zset_walk *walk, struct value zset, struct zset_span span, bool backwards);
 /* Iterates over all members with at least this score. */
 void zset_walk_from_score(struct zset_walk *walk, struct value zset, double least);
+/* Iterates backwards over the members before `mark`, of which it needs no more; NULL: over all. Not for a listpack. */
+void zset_walk_before(struct zset_walk *walk, struct value zset, const struct zindex_item *mark);
 /* False: the end. The member is valid until the next call. */
 bool zset_walk_next(struct zset_walk *walk, struct slice *member, double *score);
 
