@@ -46,8 +46,7 @@ struct former_ops {
     void (*keep)(struct former *former, struct value value, struct slice steps);
     /* Gives about `most` elements. False: these were the last ones. */
     bool (*give)(struct former *former, struct value value, uint64_t most, former_fn fn, void *context);
-    /* What the value had beside its elements, as a value without elements, or with some that do not count; the former's.
-     * NULL: there is no such thing. */
+    /* What the value had beside its elements, as a value without elements; the former's. NULL: nothing. */
     struct value (*rest)(const struct former *former);
     void (*destroy)(struct former *former);
     uint32_t ignored; /* for the log (data/undo.h) */
@@ -60,9 +59,9 @@ static inline struct former *former_create(const struct value_ops *ops, struct v
 {
     return ops->former->create(value);
 }
-static inline void former_keep(struct former *former, struct value value, struct slice steps)
+static inline void former_keep(struct former *former, struct value value, struct slice noted)
 {
-    former->ops->keep(former, value, steps);
+    former->ops->keep(former, value, noted);
 }
 static inline must_check bool former_give(struct former *former, struct value value, uint64_t most, former_fn fn,
                                           void *context)

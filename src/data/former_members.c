@@ -114,8 +114,8 @@ static void keep_element(struct members *members, struct value value, const stru
         kept_free(members, kept);
         return;
     }
-    if (is_absent && (!members->kind->find(value, element->first, scratch, &now) ||
-                      members->kind->was_given(members, &now)))
+    if (is_absent &&
+        (!members->kind->find(value, element->first, scratch, &now) || members->kind->was_given(members, &now)))
         return; /* the walk does not meet it */
     table_insert(&members->kept, hash_bytes(element->first.data, element->first.size),
                  kept_create(members, element, is_absent), kept_hash);
@@ -214,7 +214,7 @@ static void scan_ended(struct members *members, uint64_t next)
     members->has_walked = next == 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ sets and hashes -- */
+/* ----------------------------------------------------------------------------------------------- sets and hashes -- */
 
 static bool has_place_behind(const struct members *members, const struct former_element *element)
 {
@@ -260,7 +260,7 @@ static void hash_walk(struct members *members, struct value value, uint64_t most
     scan_ended(members, hash_scan(value, members->cursor, most, meet_pair, members));
 }
 
-/* ---------------------------------------------------------------------------------------------------- sorted sets -- */
+/* --------------------------------------------------------------------------------------------------- sorted sets -- */
 
 static bool is_behind_mark(const struct members *members, const struct former_element *element)
 {
@@ -293,8 +293,7 @@ static void zset_walk(struct members *members, struct value value, uint64_t most
         }
     }
     zindex_item_destroy(members->mark);
-    members->mark = members->has_walked ? NULL
-                                        : zindex_item_create(element.score, element.first, ZINDEX_NO_DEADLINE);
+    members->mark = members->has_walked ? NULL : zindex_item_create(element.score, element.first, ZINDEX_NO_DEADLINE);
 }
 
 /* --------------------------------------------------------------------------------------------------------- types -- */

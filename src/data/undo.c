@@ -3,8 +3,6 @@
 #include "base/assert.h"
 #include "base/copy.h"
 
-/* A command changes two keys at a time, for an undo and three snapshots; those that it left behind unchanged go. */
-enum { WATCHED_MOST = 8 };
 
 _Thread_local struct value_log *value_logs; /* global: a value does not know who watches it */
 
@@ -34,7 +32,7 @@ void value_log_watch(struct value_log *log, const void *data)
     log->next = value_logs;
     value_logs = log;
     for (last = log; last->next != NULL; last = last->next) {
-        if (++count > WATCHED_MOST) {
+        if (++count > VALUE_LOGS_MOST) {
             last->next->data = NULL;
             last->next = NULL;
             break;

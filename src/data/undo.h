@@ -13,7 +13,7 @@
  *
  * A thread watches the values that it changes, few at a time: those of the changes that are open (store/undo.h), and of
  * them those that a snapshot still needs as they were (data/former.h). A value may be watched by several: each of them
- * gets every step. While a thread watches none, a change costs a load and a branch. Everything belongs to the thread. */
+ * gets every step. While a thread watches none, a change costs a load and a branch. All belongs to the thread. */
 #pragma once
 
 #include "base/buffer.h"
@@ -47,6 +47,9 @@ struct value_log {
     struct buffer steps;
     uint32_t ignored; /* 1 << kind of steps that are not wanted, of kinds below VALUE_STEP_ADDITION */
 };
+
+/* A command changes two keys at a time, for an undo and for snapshots; those that it left behind unchanged go. */
+enum { VALUE_LOGS_MOST = 8 };
 
 extern _Thread_local struct value_log *value_logs; /* those that are watched, the last one first */
 

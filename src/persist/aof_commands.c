@@ -9,7 +9,6 @@ enum { ELEMENTS_MOST = 64, FLUSH_BYTES = 256 * 1024 };
 
 void aof_commands_flush(struct aof_commands *commands)
 {
-    assert(commands->words == 0);
     if (commands->out.size == 0)
         return;
     if (commands->status == STATUS_OK) {

@@ -25,7 +25,7 @@ struct aof_commands {
 };
 
 void aof_commands_flush(struct aof_commands *commands);
-void aof_commands_flush_if_full(struct aof_commands *commands); /* behind a hold, between commands */
+void aof_commands_flush_if_full(struct aof_commands *commands); /* behind a hold */
 
 void aof_command_begin(struct aof_commands *commands, uint64_t words); /* call it before each command */
 void aof_put(struct aof_commands *commands, struct slice word);

@@ -18,6 +18,9 @@ enum { PROGRESS_KEYS = 1024 };
 struct dumper {
     const struct aof_dump_request *request;
     struct aof_commands commands;
+    const struct entry *large; /* the key whose elements come one by one */
+    const struct rdb_form *large_form;
+    struct rdb_writer payload; /* of such a key that no command adds elements to */
     uint64_t keys, rested_keys;
     unsigned db; /* of the last key */
     bool has_selected;
@@ -27,20 +30,25 @@ struct dumper {
 
 /* ---------------------------------------------------------------------------------------------------------- keys -- */
 
-static void dump_payload(struct dumper *dumper, const struct entry *entry)
+static void dump_restore(struct aof_commands *commands, const struct entry *entry, struct slice payload)
 {
-    struct aof_commands *commands = &dumper->commands;
-    int64_t expire_ms = entry_expire_ms(entry);
-    struct rdb_writer writer;
+    const int64_t expire_ms = entry_expire_ms(entry);
 
-    rdb_writer_init(&writer, &dumper->request->payload, NULL);
-    rdb_payload_write(&writer, entry);
     aof_command_begin(commands, 5);
     aof_put_text(commands, "RESTORE");
     aof_put(commands, commands->key);
     aof_put_number(commands, expire_ms != EXPIRE_NEVER ? expire_ms : 0);
-    aof_put(commands, buffer_slice(&writer.out));
+    aof_put(commands, payload);
     aof_put_text(commands, "ABSTTL");
+}
+
+static void dump_payload(struct dumper *dumper, const struct entry *entry)
+{
+    struct rdb_writer writer;
+
+    rdb_writer_init(&writer, &dumper->request->payload, NULL);
+    rdb_payload_write(&writer, entry);
+    dump_restore(&dumper->commands, entry, buffer_slice(&writer.out));
     rdb_writer_fini(&writer);
 }
 
@@ -131,6 +139,16 @@ static void select_database(struct dumper *dumper, unsigned db)
     dumper->db = db;
 }
 
+static void count_key(struct dumper *dumper)
+{
+    dumper->keys++;
+    if (UNLIKELY(dumper->request->key_delay_us != 0) && !dumper->commands.is_held)
+        (void)rest(dumper);
+    if (dumper->keys % PROGRESS_KEYS == 0)
+        (void)tell_progress(dumper);
+    dumper->stopped |= dumper->commands.status != STATUS_OK;
+}
+
 static void dump_key(struct access *access, unsigned db, const struct entry *entry, void *context)
 {
     struct dumper *dumper = context;
@@ -149,12 +167,63 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
     } else {
         dump_payload(dumper, entry);
     }
-    dumper->keys++;
-    if (UNLIKELY(dumper->request->key_delay_us != 0) && !dumper->commands.is_held)
-        (void)rest(dumper);
-    if (dumper->keys % PROGRESS_KEYS == 0)
-        (void)tell_progress(dumper);
-    dumper->stopped |= dumper->commands.status != STATUS_OK;
+    count_key(dumper);
+}
+
+static const struct type_elements *elements_of(const struct dumper *dumper)
+{
+    return type_row_of((enum value_type)dumper->large->type)->elements;
+}
+
+static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
+{
+    struct dumper *dumper = context;
+
+    (void)access;
+    if (UNLIKELY(dumper->stopped))
+        return;
+    select_database(dumper, db);
+    dumper->commands.key = entry_key(entry);
+    dumper->large = entry;
+    if (elements_of(dumper)->command != NULL) {
+        aof_elements(&dumper->commands, elements_of(dumper)->command, elements_of(dumper)->width, count);
+        return;
+    }
+    rdb_writer_init(&dumper->payload, &dumper->request->payload, NULL);
+    dumper->large_form = rdb_write_form_of_elements(&dumper->payload, entry);
+    rdb_write_byte(&dumper->payload, dumper->large_form->number);
+    rdb_write_count(&dumper->payload, count);
+}
+
+static void dump_element(const struct former_element *element, void *context)
+{
+    struct dumper *dumper = context;
+
+    if (UNLIKELY(dumper->stopped))
+        return;
+    if (elements_of(dumper)->command != NULL)
+        elements_of(dumper)->put(&dumper->commands, element);
+    else
+        elements_of(dumper)->write(&dumper->payload, element);
+}
+
+static void end_large(void *context)
+{
+    struct dumper *dumper = context;
+
+    if (UNLIKELY(dumper->stopped))
+        return;
+    if (elements_of(dumper)->command != NULL) {
+        assert(dumper->commands.left == 0);
+        dump_deadline(&dumper->commands, dumper->large);
+    } else {
+        rdb_write_rest(&dumper->payload, dumper->large_form, dumper->large);
+        rdb_payload_seal(&dumper->payload);
+        dump_restore(&dumper->commands, dumper->large, buffer_slice(&dumper->payload.out));
+        rdb_writer_fini(&dumper->payload);
+        dumper->payload = (struct rdb_writer){.sink = NULL};
+    }
+    count_key(dumper);
 }
 
 static void dump_library(struct slice source, void *context)
@@ -173,7 +242,13 @@ static void dump_library(struct slice source, void *context)
 
 static void dump_all(struct dumper *dumper)
 {
-    const struct snapshot_visitor visitor = {.visit = dump_key, .hurry = hurry, .rest = rest, .context = dumper};
+    const struct snapshot_visitor visitor = {.visit = dump_key,
+                                             .begin = begin_large,
+                                             .element = dump_element,
+                                             .end = end_large,
+                                             .hurry = hurry,
+                                             .rest = rest,
+                                             .context = dumper};
 
     if (dumper->request->writes_time)
         buffer_printf(&dumper->commands.out, "#TS:%" PRId64 "\r\n", clock_wall_ms() / 1000);
@@ -183,6 +258,7 @@ static void dump_all(struct dumper *dumper)
     if (!dumper->stopped && !snapshot_each(dumper->request->keys, &visitor))
         dumper->stopped = true;
     aof_commands_flush(&dumper->commands);
+    rdb_writer_fini(&dumper->payload); /* it was stopped in between */
 }
 
 /* --------------------------------------------------------------------------------------------------------- file -- */

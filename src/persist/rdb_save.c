@@ -24,7 +24,9 @@ struct saver {
     uint64_t keys, rested_keys;
     unsigned db; /* of the last key */
     bool has_selected;
-    unsigned char *is_sized; /* by database, a bit each: its size was written */
+    unsigned char *is_sized;   /* by database, a bit each: its size was written */
+    const struct entry *large; /* the key whose elements come one by one */
+    const struct rdb_form *large_form;
     bool stopped;
     bool has_too_much; /* libraries, for the version that was wished for */
 };
@@ -120,20 +122,15 @@ static bool rest(void *context)
     return !saver->stopped;
 }
 
-static void save_key(struct access *access, unsigned db, const struct entry *entry, void *context)
+/* What comes before the number of the value's form. */
+static void save_head(struct saver *saver, unsigned db, const struct entry *entry)
 {
-    struct saver *saver = context;
-    struct rdb_writer *writer = &saver->writer;
-    const struct rdb_form *form;
-    int64_t expire_ms = entry_expire_ms(entry);
+    const int64_t expire_ms = entry_expire_ms(entry);
 
-    (void)access;
-    if (UNLIKELY(saver->stopped))
-        return;
     select_database(saver, db);
     if (expire_ms != EXPIRE_NEVER) {
-        rdb_write_byte(writer, RDB_EXPIRE_MS);
-        rdb_write_u64(writer, (uint64_t)expire_ms);
+        rdb_write_byte(&saver->writer, RDB_EXPIRE_MS);
+        rdb_write_u64(&saver->writer, (uint64_t)expire_ms);
     }
     if (saver->request->use != RDB_USE_NOTHING)
         write_use(saver, entry);
@@ -141,17 +138,69 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
         write_version(saver, entry_version(entry));
     if (saver->request->with_mvcc)
         write_mvcc(saver, entry_version(entry));
+}
+
+static void count_key(struct saver *saver)
+{
+    saver->keys++;
+    if (UNLIKELY(saver->request->key_delay_us != 0) && !saver->writer.is_held)
+        (void)rest(saver);
+    if (saver->keys % PROGRESS_KEYS == 0)
+        (void)tell_progress(saver);
+    saver->stopped |= saver->writer.status != STATUS_OK;
+}
+
+static void save_key(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    struct saver *saver = context;
+    struct rdb_writer *writer = &saver->writer;
+    const struct rdb_form *form;
+
+    (void)access;
+    if (UNLIKELY(saver->stopped))
+        return;
+    save_head(saver, db, entry);
     form = rdb_write_form_of(writer, entry);
     rdb_write_byte(writer, form->number);
     rdb_write_text(writer, entry_key(entry));
     rdb_write_value(writer, form, entry);
     rdb_write_records(writer, form, entry);
-    saver->keys++;
-    if (UNLIKELY(saver->request->key_delay_us != 0) && !writer->is_held)
-        (void)rest(saver);
-    if (saver->keys % PROGRESS_KEYS == 0)
-        (void)tell_progress(saver);
-    saver->stopped |= writer->status != STATUS_OK;
+    count_key(saver);
+}
+
+static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
+{
+    struct saver *saver = context;
+    const struct rdb_form *form;
+
+    (void)access;
+    if (UNLIKELY(saver->stopped))
+        return;
+    save_head(saver, db, entry);
+    form = rdb_write_form_of_elements(&saver->writer, entry);
+    rdb_write_byte(&saver->writer, form->number);
+    rdb_write_text(&saver->writer, entry_key(entry));
+    rdb_write_count(&saver->writer, count);
+    saver->large = entry;
+    saver->large_form = form;
+}
+
+static void save_element(const struct former_element *element, void *context)
+{
+    struct saver *saver = context;
+
+    if (LIKELY(!saver->stopped))
+        type_row_of((enum value_type)saver->large->type)->elements->write(&saver->writer, element);
+}
+
+static void end_large(void *context)
+{
+    struct saver *saver = context;
+
+    if (UNLIKELY(saver->stopped))
+        return;
+    rdb_write_rest(&saver->writer, saver->large_form, saver->large);
+    count_key(saver);
 }
 
 static void hurry(bool hurries, void *context)
@@ -164,6 +213,9 @@ static void hurry(bool hurries, void *context)
 static void save_keys(struct saver *saver)
 {
     const struct snapshot_visitor visitor = {.visit = save_key,
+                                             .begin = begin_large,
+                                             .element = save_element,
+                                             .end = end_large,
                                              .hurry = hurry,
                                              .rest = rest,
                                              .context = saver,

@@ -71,5 +71,9 @@ void rdb_writer_need(struct rdb_writer *writer, int version);
 /* Returns the form for the entry's value. Write its number and the key, then call rdb_write_value. */
 const struct rdb_form *rdb_write_form_of(struct rdb_writer *writer, const struct entry *entry);
 void rdb_write_value(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);
+/* The same for a value whose elements come one by one (data/former.h), and whose entry has but the rest of it. Instead
+ * of rdb_write_value: rdb_write_count, each element (type_elements), and this. */
+const struct rdb_form *rdb_write_form_of_elements(struct rdb_writer *writer, const struct entry *entry);
+void rdb_write_rest(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);
 /* Writes data that the form has no place for, as records: deadlines of members. */
 void rdb_write_records(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);

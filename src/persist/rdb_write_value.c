@@ -20,6 +20,23 @@ void rdb_write_value(struct rdb_writer *writer, const struct rdb_form *form, con
     assert(writer->elements == 0);
 }
 
+const struct rdb_form *rdb_write_form_of_elements(struct rdb_writer *writer, const struct entry *entry)
+{
+    const struct type_elements *elements = type_row_of((enum value_type)entry->type)->elements;
+
+    return elements->form_is_fixed ? rdb_form_of(elements->form) : rdb_write_form_of(writer, entry);
+}
+
+void rdb_write_rest(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry)
+{
+    const struct type_elements *elements = type_row_of((enum value_type)entry->type)->elements;
+
+    assert(writer->elements == 0);
+    if (elements->write_rest != NULL)
+        elements->write_rest(writer, form->number, entry);
+    assert(writer->elements == 0);
+}
+
 static void write_member_deadline(struct slice member, int64_t when_ms, void *context)
 {
     char text[NUMBER_I64_SPACE];

@@ -239,6 +239,23 @@ static void put_commands(struct aof_commands *commands, const struct entry *entr
     hash_each(entry_value(entry), put_pair_words, commands);
 }
 
+static void write_element(struct rdb_writer *writer, const struct former_element *element)
+{
+    write_pair(element->first, element->second, writer);
+}
+
+static void put_element(struct aof_commands *commands, const struct former_element *element)
+{
+    put_pair_words(element->first, element->second, commands);
+}
+
+static const struct type_elements elements = {.form_is_fixed = true,
+                                              .form = RDB_HASH,
+                                              .write = write_element,
+                                              .command = "HSET",
+                                              .width = 2,
+                                              .put = put_element};
+
 static void digest_pair(struct slice field, struct slice value, void *context)
 {
     digest_add_pair(context, field, value);
@@ -279,6 +296,7 @@ const struct type_row type_hash = {.known = {.name = "hash",
                                    .forms = forms,
                                    .form_of = form_of,
                                    .put_commands = put_commands,
+                                   .elements = &elements,
                                    .has_fields = true,
                                    .digest_number = 4,
                                    .digest = digest_value};

@@ -163,6 +163,26 @@ static void put_commands(struct aof_commands *commands, const struct entry *entr
     quicklist_iter_fini(&iter);
 }
 
+static void write_element(struct rdb_writer *writer, const struct former_element *element)
+{
+    rdb_write_element(writer);
+    rdb_write_text(writer, element->first);
+}
+
+static void put_element(struct aof_commands *commands, const struct former_element *element)
+{
+    aof_element(commands);
+    aof_put(commands, element->first);
+}
+
+/* The number of nodes that they will make is not known before. */
+static const struct type_elements elements = {.form_is_fixed = true,
+                                              .form = RDB_LIST,
+                                              .write = write_element,
+                                              .command = "RPUSH",
+                                              .width = 1,
+                                              .put = put_element};
+
 static void digest_value(struct digest *digest, const struct entry *entry)
 {
     char scratch[NUMBER_I64_SPACE];
@@ -192,5 +212,6 @@ const struct type_row type_list = {.known = {.name = "list", .ops = &list_ops},
                                    .forms = forms,
                                    .form_of = form_of,
                                    .put_commands = put_commands,
+                                   .elements = &elements,
                                    .digest_number = 1,
                                    .digest = digest_value};

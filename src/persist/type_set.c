@@ -114,6 +114,19 @@ static void put_commands(struct aof_commands *commands, const struct entry *entr
     set_each(entry_value(entry), put_member, commands);
 }
 
+static void write_element(struct rdb_writer *writer, const struct former_element *element)
+{
+    write_member(element->first, writer);
+}
+
+static void put_element(struct aof_commands *commands, const struct former_element *element)
+{
+    put_member(element->first, commands);
+}
+
+static const struct type_elements elements =
+    {.form_is_fixed = true, .form = RDB_SET, .write = write_element, .command = "SADD", .width = 1, .put = put_element};
+
 static void digest_member(struct slice member, void *context)
 {
     digest_add(context, member);
@@ -144,5 +157,6 @@ const struct type_row type_set = {.known = {.name = "set",
                                   .forms = forms,
                                   .form_of = form_of,
                                   .put_commands = put_commands,
+                                  .elements = &elements,
                                   .digest_number = 2,
                                   .digest = digest_value};

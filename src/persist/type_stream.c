@@ -314,12 +314,12 @@ static void write_group(struct rdb_writer *writer, enum rdb_type form, struct sl
     radix_iter_fini(&consumers);
 }
 
-static void write_stream(struct rdb_writer *writer, enum rdb_type form, const struct stream *stream)
+/* What follows the nodes. */
+static void write_rest(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
 {
+    const struct stream *stream = stream_of(entry_value(entry));
     struct radix_iter groups;
 
-    rdb_write_count(writer, stream_node_count(stream));
-    stream_each_node(stream, write_node, writer);
     rdb_write_length(writer, stream_length(stream));
     write_id(writer, stream_last_id(stream));
     if (form != RDB_STREAM_1) {
@@ -334,19 +334,35 @@ static void write_stream(struct rdb_writer *writer, enum rdb_type form, const st
     radix_iter_fini(&groups);
 }
 
+static void write_stream(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
+{
+    const struct stream *stream = stream_of(entry_value(entry));
+
+    rdb_write_count(writer, stream_node_count(stream));
+    stream_each_node(stream, write_node, writer);
+    write_rest(writer, form, entry);
+}
+
+static void write_element(struct rdb_writer *writer, const struct former_element *element)
+{
+    write_node(stream_id_decode(element->first.data), element->second, writer);
+}
+
+static const struct type_elements elements = {.write = write_element, .write_rest = write_rest};
+
 static void write_stream_1(struct rdb_writer *writer, const struct entry *entry)
 {
-    write_stream(writer, RDB_STREAM_1, stream_of(entry_value(entry)));
+    write_stream(writer, RDB_STREAM_1, entry);
 }
 
 static void write_stream_2(struct rdb_writer *writer, const struct entry *entry)
 {
-    write_stream(writer, RDB_STREAM_2, stream_of(entry_value(entry)));
+    write_stream(writer, RDB_STREAM_2, entry);
 }
 
 static void write_stream_3(struct rdb_writer *writer, const struct entry *entry)
 {
-    write_stream(writer, RDB_STREAM_3, stream_of(entry_value(entry)));
+    write_stream(writer, RDB_STREAM_3, entry);
 }
 
 /* ------------------------------------------------------------------------------------------------------ digest -- */
@@ -435,5 +451,6 @@ static const struct rdb_form forms[] = {
 const struct type_row type_stream = {.known = {.name = "stream", .ops = &stream_ops},
                                      .forms = forms,
                                      .form_of = form_of,
+                                     .elements = &elements,
                                      .digest_number = 6,
                                      .digest = digest_value};

@@ -83,6 +83,13 @@ static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entr
                                                                                                   : RDB_ZSET;
 }
 
+static void write_member(struct rdb_writer *writer, struct slice member, double score)
+{
+    rdb_write_element(writer);
+    rdb_write_text(writer, member);
+    rdb_write_double(writer, score);
+}
+
 /* The highest score first: a reader that builds a skiplist inserts at its front. */
 static void write_zset(struct rdb_writer *writer, const struct entry *entry)
 {
@@ -93,31 +100,50 @@ static void write_zset(struct rdb_writer *writer, const struct entry *entry)
 
     rdb_write_count(writer, zset_count(zset));
     zset_walk_begin(&walk, zset, (struct zset_span){0, zset_count(zset)}, true);
-    while (zset_walk_next(&walk, &member, &score)) {
-        rdb_write_element(writer);
-        rdb_write_text(writer, member);
-        rdb_write_double(writer, score);
-    }
+    while (zset_walk_next(&walk, &member, &score))
+        write_member(writer, member, score);
+}
+
+static void write_element(struct rdb_writer *writer, const struct former_element *element)
+{
+    write_member(writer, element->first, element->score);
 }
 
 /* ----------------------------------------------------------------------------------------- as commands, digest -- */
+
+static void put_member(struct aof_commands *commands, struct slice member, double score)
+{
+    char text[NUMBER_DOUBLE_SPACE];
+
+    aof_element(commands);
+    aof_put(commands, slice_make(text, number_format_double(text, score)));
+    aof_put(commands, member);
+}
 
 static void put_commands(struct aof_commands *commands, const struct entry *entry)
 {
     struct value zset = entry_value(entry);
     struct zset_walk walk;
     struct slice member;
-    char text[NUMBER_DOUBLE_SPACE];
     double score;
 
     aof_elements(commands, "ZADD", 2, zset_count(zset));
     zset_walk_begin(&walk, zset, (struct zset_span){0, zset_count(zset)}, false);
-    while (zset_walk_next(&walk, &member, &score)) {
-        aof_element(commands);
-        aof_put(commands, slice_make(text, number_format_double(text, score)));
-        aof_put(commands, member);
-    }
+    while (zset_walk_next(&walk, &member, &score))
+        put_member(commands, member, score);
 }
+
+static void put_element(struct aof_commands *commands, const struct former_element *element)
+{
+    put_member(commands, element->first, element->score);
+}
+
+static const struct type_elements elements = {.form_is_fixed = true,
+                                              .form = RDB_ZSET,
+                                              .write = write_element,
+                                              .command = "ZADD",
+                                              .width = 2,
+                                              .put = put_element};
 
 static void digest_value(struct digest *digest, const struct entry *entry)
 {
@@ -153,5 +179,6 @@ const struct type_row type_zset = {.known = {.name = "zset",
                                    .forms = forms,
                                    .form_of = form_of,
                                    .put_commands = put_commands,
+                                   .elements = &elements,
                                    .digest_number = 3,
                                    .digest = digest_value};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "data/former.h"
 #include "data/zindex_item.h"
 #include "persist/aof_commands.h"
 #include "persist/digest.h"
@@ -25,6 +26,19 @@ struct rdb_form {
     bool has_deadlines; /* contains deadlines of members; otherwise these are in records behind the value */
 };
 
+/* How a value is written whose elements come one by one (data/former.h). Of a stream, elements are nodes. */
+struct type_elements {
+    bool form_is_fixed; /* false: form_of knows it, by what a value has beside its elements */
+    enum rdb_type form; /* that it has then */
+    void (*write)(struct rdb_writer *writer, const struct former_element *element);
+    /* What follows the elements; NULL: nothing. */
+    void (*write_rest)(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry);
+    /* The command that adds elements, and words of one; NULL: one RESTORE. */
+    const char *command;
+    unsigned width;
+    void (*put)(struct aof_commands *commands, const struct former_element *element);
+};
+
 struct type_row {
     struct store_type known;      /* for the keyspace */
     const struct rdb_form *forms; /* the last one has no name */
@@ -35,8 +49,9 @@ struct type_row {
     bool (*take_record)(struct value *value, struct slice name, struct slice text);
     /* Commands that create the value; NULL: one RESTORE. */
     void (*put_commands)(struct aof_commands *commands, const struct entry *entry);
-    bool has_fields;        /* members are fields, in the sense of the commands of Redis 7.4 */
-    uint32_t digest_number; /* the type's number in digests */
+    const struct type_elements *elements; /* NULL: they never come one by one */
+    bool has_fields;                      /* members are fields, in the sense of the commands of Redis 7.4 */
+    uint32_t digest_number;               /* the type's number in digests */
     void (*digest)(struct digest *digest, const struct entry *entry); /* mixes the contents of the value in */
 };
 

@@ -16,6 +16,7 @@
 #include "store/lookup.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/lru_lfu.h"
+#include "store/snapshot_large.h"
 #include "store/snapshot_live.h"
 #include "store/undo_priv.h"
 #include "store/waiters.h"
@@ -717,6 +718,7 @@ void change_move_value(struct change *to, struct change *from, int64_t expire_ms
 
     if (UNLIKELY(from->undo != NULL))
         undo_note_departure(from);
+    large_move(from, to);
     /* Both keys may be in one table: take the old entry out first, then no slot of ours is stale. */
     change_unlink(from);
     if (to->slot != NULL)
@@ -803,7 +805,7 @@ void change_set_version(struct change *change, uint64_t version)
 
     assert(holds(change->access, change->stripe));
     if (UNLIKELY((store_observed(change->access->store) & OBSERVE_SNAPSHOT) != 0))
-        live_note_before(change); /* a version may change where the key does not */
+        live_note_version(change); /* it may change where the key does not */
     if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
         subkey_ttl_changed_in_place(change->access, entry);
     if (flags != entry->flags)

@@ -2,6 +2,7 @@
 
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/snapshot_large.h"
 #include "store/subkey_ttl_priv.h"
 
 /* One hold of a stripe. */
@@ -45,6 +46,8 @@ static uint64_t relocate_data(struct hold *hold, struct entry *entry, uint64_t p
     if (ops == NULL || ops->relocate == NULL)
         return 0;
     value = entry_value(entry);
+    if (large_is_listed(hold->access->store, value))
+        return 0;
     position = ops->relocate(&value, position, most, &hold->mover);
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
     return position;

@@ -3,11 +3,12 @@
 #include "base/background.h"
 #include "base/mem.h"
 #include "store/journal_blob.h"
+#include "store/snapshot_large.h"
 #include "store/subkey_ttl_priv.h"
 
 enum {
     LARGE_BYTES = 1 << 18, /* of a blob */
-    LARGE_EFFORT = 64      /* of any other value */
+    LONG_EFFORT = 64       /* of any other value */
 };
 
 /* Atomic: objects that were handed to the background threads so far, and those they have freed. */
@@ -30,9 +31,11 @@ void access_background_frees(uint64_t *pending, uint64_t *done)
     *pending = atomic_load_explicit(&submitted_count, memory_order_relaxed) - *done;
 }
 
-/* A large value whose key has gone. */
+/* A large value whose key has gone, or something else to do. */
 struct access_garbage {
     struct access_garbage *next;
+    void (*function)(struct access *access); /* not NULL: instead of the rest */
+    struct access *access;
     bool in_background;
     void (*destroy)(struct value value);
     struct value value;
@@ -52,10 +55,14 @@ static void garbage_job(void *argument)
 
 static void garbage_end(struct access_garbage *garbage)
 {
-    if (garbage->in_background)
+    if (garbage->function != NULL) {
+        garbage->function(garbage->access);
+        mem_free(garbage);
+    } else if (garbage->in_background) {
         lazyfree_submit(1, garbage_job, garbage);
-    else
+    } else {
         garbage_free(garbage);
+    }
 }
 
 struct access_garbage *lazyfree_of_garbage(struct access_garbage *garbage)
@@ -88,6 +95,14 @@ static void free_large(struct access *access, enum free_reason reason, void (*de
         access->garbage = garbage;
 }
 
+void lazyfree_call(struct access *access, void (*function)(struct access *access))
+{
+    struct access_garbage *garbage = mem_alloc(sizeof(*garbage));
+
+    *garbage = (struct access_garbage){.next = access->garbage, .function = function, .access = access};
+    access->garbage = garbage;
+}
+
 static void blob_destroy(struct value value)
 {
     struct blob *blob = value.data;
@@ -111,7 +126,7 @@ void lazyfree_of_subkey_ttls(struct access *access, struct subkey_ttls *lifetime
         lazyfree_of_value(access, lifetimes->view, reason);
         entry_free(lifetimes->view);
     }
-    if (deadlines_count(&lifetimes->members) >= LARGE_EFFORT)
+    if (deadlines_count(&lifetimes->members) >= LONG_EFFORT)
         free_large(access, reason, subkey_ttls_destroy, value);
     else
         subkey_ttls_destroy(value);
@@ -130,10 +145,12 @@ void lazyfree_of_value(struct access *access, struct entry *entry, enum free_rea
         const struct value_ops *ops = access->store->types[entry->type].ops;
         struct value value = entry_value(entry);
 
-        if (ops->free_effort(value) >= LARGE_EFFORT)
-            free_large(access, reason, ops->destroy, value);
-        else
-            ops->destroy(value);
+        if (!large_take(access->store, value)) { /* else it is freed when snapshots have it */
+            if (ops->free_effort(value) >= LONG_EFFORT)
+                free_large(access, reason, ops->destroy, value);
+            else
+                ops->destroy(value);
+        }
         if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
             lazyfree_of_subkey_ttls(access, subkey_ttl_take(entry), reason);
     }

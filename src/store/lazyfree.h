@@ -15,6 +15,8 @@ void lazyfree_done(uint64_t objects);
 
 struct access_garbage *lazyfree_of_garbage(struct access_garbage *garbage); /* frees all of it; returns NULL */
 
+/* Calls it with the access, after its stripes were released; of an access at the gate, after its next release. */
+void lazyfree_call(struct access *access, void (*function)(struct access *access));
 /* Call it after stripes were released. */
 static inline void lazyfree_after_release(struct access *access)
 {

@@ -5,6 +5,7 @@
  * such a thread. In the second it goes on changing: snapshot_live.h. */
 #pragma once
 
+#include "data/former.h"
 #include "store/access.h"
 
 struct snapshot;
@@ -14,6 +15,11 @@ struct snapshot_visitor {
     /* Each key once, in any order of keys and databases, except expired keys that the visitor does not see. The entry
      * is valid until the function returns. */
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
+    /* Or, where a large value goes on changing: begin, each element once, end; `rest` between them. The entry's value
+     * is former_rest of it, and only valid if that is. All three, or none if there are no such values. */
+    void (*begin)(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context);
+    former_fn element;
+    void (*end)(void *context);
     /* True: other threads wait for what is visited from now on, so `visit` only takes it down. False: it may write, and
      * sleep, again. NULL: does not matter. */
     void (*hurry)(bool hurries, void *context);

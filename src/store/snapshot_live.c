@@ -8,6 +8,7 @@
 #include "store/entry_copy.h"
 #include "store/lazyfree.h"
 #include "store/lookup.h"
+#include "store/snapshot_live_priv.h"
 #include "store/subkey_ttl_priv.h"
 
 #include <errno.h>
@@ -15,10 +16,11 @@
 #include <time.h>
 
 enum {
-    PIECE_KEYS = 64,    /* keys that are visited while a stripe is held */
-    SCAN_KEYS = 8,      /* keys between two looks at what they have cost */
-    PIECE_EFFORT = 512, /* elements, or this many blocks of a value, in such a piece */
+    PIECE_KEYS = 64,             /* keys that are visited while a stripe is held */
+    SCAN_KEYS = 8,               /* keys between two looks at what they have cost */
+    PIECE_EFFORT = LARGE_EFFORT, /* elements, or this many blocks of a value, in such a piece */
     EFFORT_BYTES = 256,
+    LARGE_PIECE = 256, /* elements of a large value that are visited while its stripe is held */
     QUEUE_PIECE = 256, /* old states that are visited before the thread rests */
     SLEEP_NS = 50 * 1000
 };
@@ -39,7 +41,8 @@ struct left {
     struct mpsc_node node;
     struct left_table *table; /* NULL: it is a key */
     uint64_t from;            /* of a table: what is below this place is written */
-    uint64_t bytes;           /* that it counts for */
+    struct large *large;      /* not NULL: the key's value; the entry's is not its own */
+    uint64_t bytes;           /* that it counts for; a large value counts for itself */
     unsigned db;              /* as at the moment */
     struct entry entry;       /* of a key; last */
 };
@@ -47,6 +50,7 @@ struct left {
 struct live_snapshot {
     struct snapshot snapshot;
     struct store *store;          /* const */
+    unsigned number;              /* const: which of them it is */
     unsigned mark;                /* const: its bit in the flags of entries */
     uint64_t *places;             /* by stripe, which guards it: places below it are written */
     unsigned *db_then, *db_now;   /* by database: where it was at the moment, where it is; changed at the gate */
@@ -61,6 +65,7 @@ struct live_snapshot {
     bool is_walked; /* the thread's */
     struct mpsc left;
     _Atomic bool runs;                             /* atomic: set with the gate owned, cleared inside of it */
+    struct larges larges;                          /* likewise of the first one for all */
     struct spinlock crowd_lock;                    /* of the first one for all; rank LOCK_REGISTRY */
     unsigned crowded_count GUARDED_BY(crowd_lock); /* likewise: snapshots that have a crowd */
     uint64_t crowded_since_us;                     /* under that lock */
@@ -72,6 +77,11 @@ struct live_snapshot {
 static struct live_snapshot *all_of(const struct store *store)
 {
     return atomic_load_explicit(&((struct store *)(uintptr_t)store)->live, memory_order_acquire);
+}
+
+struct larges *live_larges(const struct store *store)
+{
+    return &all_of(store)->larges;
 }
 
 static uint64_t load(const _Atomic uint64_t *number)
@@ -134,34 +144,56 @@ static void note_room(struct live_snapshot *live, bool is_over)
         set_crowded(live, false);
 }
 
-static void push(struct live_snapshot *live, struct left *left)
+/* So much more is kept, or less. Any thread, also under a stripe. */
+static void count_kept(struct live_snapshot *live, int64_t more)
 {
-    const uint64_t bytes = atomic_fetch_add_explicit(&live->kept_bytes, left->bytes, memory_order_relaxed) +
-                           left->bytes;
+    const uint64_t bytes = atomic_fetch_add_explicit(&live->kept_bytes, (uint64_t)more, memory_order_relaxed) +
+                           (uint64_t)more;
     uint64_t peak = load(&live->kept_peak_bytes);
 
+    if (more <= 0)
+        return;
     while (bytes > peak && !atomic_compare_exchange_weak_explicit(&live->kept_peak_bytes, &peak, bytes,
                                                                   memory_order_relaxed, memory_order_relaxed))
         ;
-    atomic_fetch_add_explicit(&live->kept_keys, 1, memory_order_relaxed);
-    mpsc_push(&live->left, &left->node);
     note_crowd(live);
 }
 
-static void leave_entry(struct live_snapshot *live, unsigned db, const struct entry *entry)
+static void count_large(struct store *store, unsigned snapshot, int64_t more)
+{
+    count_kept(&all_of(store)[snapshot], more);
+}
+
+static void push(struct live_snapshot *live, struct left *left)
+{
+    atomic_fetch_add_explicit(&live->kept_keys, 1, memory_order_relaxed);
+    count_kept(live, (int64_t)left->bytes);
+    mpsc_push(&live->left, &left->node);
+}
+
+/* The stripe is held. */
+static void leave_entry(struct live_snapshot *live, const struct stripe *stripe, unsigned db, const struct entry *entry)
 {
     const size_t size = entry_copy_bytes(entry);
     struct left *left = mem_alloc(offsetof(struct left, entry) + size);
 
     left->table = NULL;
+    left->large = NULL;
     left->db = db;
     memcpy(&left->entry, entry, size);
-    entry_copy_value(live->store, entry, &left->entry);
     left->bytes = mem_usable(left);
-    if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
-        left->bytes = store_entry_bytes(live->store, entry, 5);
+    if (UNLIKELY(large_suits(live->store, entry))) {
+        left->large = large_use(live->store, stripe, entry, live->number);
+        entry_word_store(&left->entry, ENTRY_WORD, (uint64_t)(uintptr_t)large_rest(left->large, live->number).data);
+    } else {
+        entry_copy_value(live->store, entry, &left->entry);
+        if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
+            left->bytes = store_entry_bytes(live->store, entry, 5);
+    }
     push(live, left);
 }
+
+static_assert(ENTRY_MARKS == (int)LARGE_SNAPSHOTS, "a former value for each of them");
 
 static void left_table_release(struct left_table **handle)
 {
@@ -176,10 +208,10 @@ static void left_table_release(struct left_table **handle)
 
 static void left_free(struct live_snapshot *live, struct left *left)
 {
-    atomic_fetch_sub_explicit(&live->kept_bytes, left->bytes, memory_order_relaxed);
+    count_kept(live, -(int64_t)left->bytes);
     if (left->table != NULL)
         left_table_release(&left->table);
-    else
+    else if (left->large == NULL)
         lazyfree_of_value(&live->access, &left->entry, FREE_SERVER_DEL);
     mem_free(left);
     lazyfree_after_release(&live->access);
@@ -195,7 +227,7 @@ static bool is_written(const struct live_snapshot *live, const struct stripe *st
     return LIKELY(place == PLACE_WRITTEN) || place_of(live->db_then[db], hash) < place;
 }
 
-void live_note_before(struct change *change)
+void live_note_version(struct change *change)
 {
     struct live_snapshot *live = all_of(change->access->store);
     struct entry *entry = change_entry(change);
@@ -204,9 +236,16 @@ void live_note_before(struct change *change)
     for (unsigned i = 0; entry != NULL && i < ENTRY_MARKS; i++, live++) {
         if ((entry->flags & live->mark) != 0 || is_written(live, change->stripe, change->db, change->key->hash))
             continue;
-        leave_entry(live, live->db_then[change->db], entry);
+        leave_entry(live, change->stripe, live->db_then[change->db], entry);
         entry->flags |= (uint8_t)live->mark;
     }
+}
+
+void live_note_before(struct change *change)
+{
+    access_assert_holds(change->access, change->stripe->index);
+    live_note_version(change);
+    large_watch(change);
 }
 
 void live_note_after(const struct change *change)
@@ -215,6 +254,7 @@ void live_note_after(const struct change *change)
     struct entry *entry = change_entry(change);
 
     access_assert_holds(change->access, change->stripe->index);
+    large_unwatch(change);
     for (unsigned i = 0; entry != NULL && i < ENTRY_MARKS; i++, live++) {
         if (!is_written(live, change->stripe, change->db, change->key->hash))
             entry->flags |= (uint8_t)live->mark;
@@ -282,6 +322,7 @@ void live_forsake(struct store *store)
 
 struct visit {
     struct live_snapshot *live;
+    const struct stripe *stripe;            /* that is held */
     const struct snapshot_visitor *visitor; /* NULL: nothing is visited, but marks are taken away */
     unsigned db;                            /* as at the moment */
     uint64_t from;                          /* places below it are written: a scan may meet them again */
@@ -327,15 +368,16 @@ static void meet(void *item, void *context)
     effort = effort_of(live->store, entry);
     visit->effort += effort;
     if (UNLIKELY(effort >= PIECE_EFFORT)) /* nobody waits for it: it is written outside */
-        leave_entry(live, visit->db, entry);
+        leave_entry(live, visit->stripe, visit->db, entry);
     else
         show(visit, entry);
 }
 
 /* Enters the gate, and takes the stripe. Never waits for a stripe inside of the gate: who holds it may wait for the
  * gate. */
-static void enter(struct live_snapshot *live, struct stripe *stripe)
+static void enter(struct live_snapshot *live, const struct stripe *held)
 {
+    struct stripe *stripe = (struct stripe *)(uintptr_t)held;
     const struct timespec pause = {.tv_nsec = SLEEP_NS};
 
     spinlock_assert_may_sleep();
@@ -351,10 +393,10 @@ static void enter(struct live_snapshot *live, struct stripe *stripe)
     }
 }
 
-static void leave(struct live_snapshot *live, struct stripe *stripe)
+static void leave(struct live_snapshot *live, const struct stripe *held)
 {
-    if (stripe != NULL)
-        stripe_release(live->store, stripe);
+    if (held != NULL)
+        stripe_release(live->store, (struct stripe *)(uintptr_t)held);
     gate_leave(&live->member);
     lazyfree_after_release(&live->access);
 }
@@ -365,6 +407,7 @@ static void walk_piece(struct visit *visit, struct stripe *stripe)
     struct live_snapshot *live = visit->live;
     uint64_t *place = &live->places[stripe->index];
 
+    visit->stripe = stripe;
     visit->keys = 0;
     visit->effort = 0;
     while (*place != PLACE_WRITTEN && visit->keys < PIECE_KEYS && visit->effort < PIECE_EFFORT) {
@@ -417,6 +460,76 @@ static void visit_table(struct visit *visit, const struct left *left)
     } while (rest(visit) && next != 0);
 }
 
+static void hurry(const struct visit *visit, bool hurries)
+{
+    if (visit->visitor != NULL && visit->visitor->hurry != NULL)
+        visit->visitor->hurry(hurries, visit->visitor->context);
+}
+
+/* Takes the stripe that guards the value; NULL: nobody changes it any more. */
+static const struct stripe *enter_large(struct live_snapshot *live, const struct large *large)
+{
+    for (;;) {
+        const struct stripe *stripe = large_stripe(large);
+
+        if (stripe == NULL)
+            return NULL;
+        enter(live, stripe);
+        if (large_stripe(large) == stripe)
+            return stripe;
+        leave(live, stripe);
+    }
+}
+
+/* The next piece of the value. False: that was all of it. */
+static bool give_piece(const struct visit *visit, struct large *large)
+{
+    const struct snapshot_visitor *visitor = visit->visitor;
+    struct live_snapshot *live = visit->live;
+    const struct stripe *stripe;
+    uint64_t since_us;
+    bool more;
+
+    hurry(visit, true);
+    stripe = enter_large(live, large);
+    since_us = clock_monotonic_us();
+    more = large_give(large, live->number, LARGE_PIECE, visitor->element, visitor->context);
+    if (stripe != NULL) {
+        raise_to(&live->held_us, clock_monotonic_us() - since_us);
+        leave(live, stripe);
+    }
+    hurry(visit, false);
+    return more;
+}
+
+static void visit_large(struct visit *visit, const struct left *left)
+{
+    struct live_snapshot *live = visit->live;
+    const struct snapshot_visitor *visitor = visit->visitor;
+    const struct entry *entry = &left->entry;
+    bool more = true;
+
+    if (!visitor->sees_expired && lookup_is_due(&live->access, entry))
+        return;
+    visitor->begin(&live->access, left->db, entry, large_count(left->large, live->number), visitor->context);
+    while (more && rest(visit))
+        more = give_piece(visit, left->large);
+    if (!more)
+        visitor->end(visitor->context);
+}
+
+static void leave_large(struct live_snapshot *live, struct large *large)
+{
+    const struct stripe *stripe = enter_large(live, large);
+    void (*destroy)(struct value value);
+    const struct value value = large_leave(live->store, large, live->number, &destroy);
+
+    if (stripe != NULL)
+        leave(live, stripe);
+    if (value.data != NULL)
+        destroy(value);
+}
+
 /* What was left so far. Nobody waits. */
 static void visit_left(struct visit *visit)
 {
@@ -427,21 +540,19 @@ static void visit_left(struct visit *visit)
     while ((node = mpsc_pop(&live->left)) != NULL) {
         struct left *left = container_of(node, struct left, node);
 
-        if (left->table != NULL && visit->visitor != NULL)
-            visit_table(visit, left);
         visit->db = left->db;
-        if (left->table == NULL && visit->visitor != NULL)
+        if (visit->visitor != NULL && left->table != NULL)
+            visit_table(visit, left);
+        else if (visit->visitor != NULL && left->large != NULL)
+            visit_large(visit, left);
+        else if (visit->visitor != NULL)
             show(visit, &left->entry);
+        if (left->large != NULL)
+            leave_large(live, left->large);
         left_free(live, left);
         if (++count % QUEUE_PIECE == 0)
             (void)rest(visit);
     }
-}
-
-static void hurry(const struct visit *visit, bool hurries)
-{
-    if (visit->visitor != NULL && visit->visitor->hurry != NULL)
-        visit->visitor->hurry(hurries, visit->visitor->context);
 }
 
 static void walk_stripe(struct visit *visit, struct stripe *stripe)
@@ -470,7 +581,7 @@ static bool live_each(struct snapshot *snapshot, const struct snapshot_visitor *
     struct live_snapshot *live = container_of(snapshot, struct live_snapshot, snapshot);
     struct visit visit = {.live = live, .visitor = visitor};
 
-    assert(!live->is_walked);
+    assert(!live->is_walked && (visitor == NULL || visitor->begin != NULL));
     live->is_walked = true;
     for (uint32_t i = 0; i <= live->store->stripe_mask; i++)
         walk_stripe(&visit, &live->store->stripes[i]);
@@ -505,6 +616,7 @@ static struct live_snapshot *create_all(struct store *store)
         struct live_snapshot *live = &all[i];
 
         live->store = store;
+        live->number = i;
         live->mark = (unsigned)ENTRY_MARK << i;
         live->places = mem_alloc(stripe_count * sizeof(*live->places));
         for (uint32_t stripe = 0; stripe < stripe_count; stripe++)
@@ -515,6 +627,7 @@ static struct live_snapshot *create_all(struct store *store)
         (void)sem_init(&live->gate_opens, 0, 0);
         mpsc_init(&live->left);
         spinlock_init(&live->crowd_lock, LOCK_REGISTRY);
+        larges_init(&live->larges, count_large);
     }
     atomic_store_explicit(&store->live, all, memory_order_release);
     return all;
@@ -526,6 +639,7 @@ void live_destroy(struct store *store)
 
     for (unsigned i = 0; all != NULL && i < ENTRY_MARKS; i++) {
         assert(!atomic_load(&all[i].runs));
+        larges_fini(&all[i].larges);
         mem_free(all[i].places);
         mem_free(all[i].db_then);
         mem_free(all[i].db_now);

@@ -13,8 +13,10 @@
  * FLUSHALL and FLUSHDB hand over tables that are not written to the end; the thread visits them and frees them. When
  * all keys are exchanged (access_exchange) the snapshot is cancelled.
  *
- * Large values. A long string is shared with what was left, so only a change in place copies it. Any other value is
- * copied, as a whole, while its stripe is held: a value of millions of members holds it for a second.
+ * Large values (snapshot_large.h). A large collection is not copied: it stays where it is, and commands go on changing
+ * it. What they change of it before it is written is kept, element by element; the thread takes it piece by piece, a
+ * piece each time it holds the stripe. A long string is shared with what was left, so only a change in place copies it.
+ * A value whose members have deadlines, and a nested hash, are copied as a whole while their stripe is held.
  *
  * Memory. What was left and is not visited yet takes memory. Beyond a bound writers are asked to wait (store.on_crowd)
  * until it is less: writers slow down to the speed of the file.
@@ -59,7 +61,8 @@ uint64_t live_kept_bytes(const struct store *store);
 
 /* --- for access.c, access_walk.c and store.c; the stripe is held, or the gate owned --- */
 
-void live_note_before(struct change *change); /* the entry is still complete */
+void live_note_before(struct change *change);  /* the entry is still complete */
+void live_note_version(struct change *change); /* the same, where only the version changes; no live_note_after */
 void live_note_after(const struct change *change);
 /* What was in the stripe's table of this database is in `table` now. True: it is still needed, and `release` is called
  * with `argument` when it is not any more, in another thread. */

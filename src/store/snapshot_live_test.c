@@ -19,7 +19,16 @@
 
 #include <cmocka.h>
 
-enum { WRITERS = 4, STRIPES = 4, DATABASES = 3, UNUSED_DATABASE = 5, KEYS = 4000, LONG_BYTES = 5000 };
+enum {
+    WRITERS = 4,
+    STRIPES = 4,
+    DATABASES = 3,
+    UNUSED_DATABASE = 5,
+    KEYS = 4000,
+    LARGE_KEYS = 24, /* hashes of these keys are large */
+    LARGE_FIELDS = 3000,
+    LONG_BYTES = 5000
+};
 
 static const struct hash_limits limits = {8, 64};
 static const struct store_type hash_row = {.ops = &hash_ops};
@@ -67,10 +76,15 @@ static void add_pair(struct slice field, struct slice value, void *context)
     *(uint64_t *)context += hash_bytes(field.data, field.size) * 3 + hash_bytes(value.data, value.size);
 }
 
+static uint64_t number_without_value(const struct entry *entry)
+{
+    return (uint64_t)entry_expire_ms(entry) * 31 + entry_version(entry) * 17 + entry->type + 1;
+}
+
 static uint64_t number_of(const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
-    uint64_t number = (uint64_t)entry_expire_ms(entry) * 31 + entry_version(entry) * 17 + entry->type + 1;
+    uint64_t number = number_without_value(entry);
 
     if (entry->type == TYPE_HASH) {
         hash_each(entry_value(entry), add_pair, &number);
@@ -134,13 +148,19 @@ static void put_field(struct player *player, struct change *change)
 {
     const struct entry *entry = change_entry(change);
     const bool is_hash = entry != NULL && entry->type == TYPE_HASH;
+    const bool is_large = number_of_name(change->key->name) < LARGE_KEYS && (!is_hash || below(player, 4) == 0);
     struct value hash = is_hash ? entry_value(entry) : hash_create();
     char field[16], value[16];
 
-    for (unsigned i = below(player, 4) + 1; i != 0; i--) {
-        const struct slice name = slice_make(field, (size_t)snprintf(field, 16, "f%u", below(player, 30)));
+    for (unsigned i = is_large ? 600 : below(player, 4) + 1; i != 0; i--) {
+        const unsigned number = below(player, is_large ? LARGE_FIELDS : 30);
+        const struct slice name = slice_make(field, (size_t)snprintf(field, 16, "f%u", number));
 
-        (void)hash_put(&hash, &limits, name, slice_make(value, (size_t)snprintf(value, 16, "v%u", below(player, 99))));
+        if (is_hash && hash_count(hash) > 1 && below(player, 3) == 0)
+            (void)hash_remove(&hash, name);
+        else
+            (void)hash_put(&hash, &limits, name,
+                           slice_make(value, (size_t)snprintf(value, 16, "v%u", below(player, 99))));
     }
     if (is_hash)
         change_keep_value(change, hash);
@@ -181,6 +201,33 @@ static void change_key(struct player *player, struct change *change)
     }
 }
 
+/* The value of one key becomes that of another one, which may be in another stripe and database. */
+static void rename_key(struct player *player, const struct key *from_key, const struct key *to_key)
+{
+    const unsigned from_db = below(player, DATABASES), to_db = below(player, DATABASES);
+    struct access *access = &player->access;
+    uint32_t stripes[2] = {access_stripe_of(access, from_key), access_stripe_of(access, to_key)}, busy;
+    const uint32_t count = stripes[0] == stripes[1] ? 1 : 2;
+    struct change from, to;
+
+    if (stripes[0] > stripes[1]) {
+        stripes[0] = stripes[1];
+        stripes[1] = access_stripe_of(access, from_key);
+    }
+    if (!access_lock(access, stripes, count, &busy))
+        return;
+    if (access_find(access, from_db, from_key) != NULL) {
+        if (access_find(access, to_db, to_key) != NULL)
+            (void)access_delete(access, to_db, to_key);
+        change_begin(&from, access, from_db, from_key);
+        change_begin(&to, access, to_db, to_key);
+        change_move_value(&to, &from, EXPIRE_NEVER);
+        change_end(&from, EVENT_GENERIC, NULL);
+        change_end(&to, EVENT_GENERIC, NULL);
+    }
+    access_unlock(access, stripes, count);
+}
+
 static void enter(struct player *player)
 {
     while (!gate_enter(&player->member))
@@ -190,8 +237,9 @@ static void enter(struct player *player)
 
 static void write_once(struct player *player)
 {
-    char room[16];
-    const struct key key = name_key(below(player, KEYS), room);
+    char room[16], other_room[16];
+    const struct key key = name_key(below(player, below(player, 4) == 0 ? LARGE_KEYS : KEYS), room);
+    const struct key other = name_key(below(player, LARGE_KEYS), other_room);
     const unsigned db = below(player, DATABASES);
     struct access *access = &player->access;
     uint32_t stripe = access_stripe_of(access, &key), busy;
@@ -199,13 +247,16 @@ static void write_once(struct player *player)
 
     enter(player);
     access_begin(access, 1000, false);
-    if (access_lock(access, &stripe, 1, &busy)) {
+    if (below(player, 20) == 0 && !slice_equal(key.name, other.name)) {
+        rename_key(player, &key, &other);
+    } else if (access_lock(access, &stripe, 1, &busy)) {
         if (below(player, 10) == 0)
             (void)access_set_version(access, db, &key, NULL, below(player, 5));
         (void)access_find(access, db, &key);
         change_begin(&change, access, db, &key);
         if (below(player, 10) == 0) {
-            change_abandon(&change);
+            if (below(player, 2) == 0) /* both are allowed */
+                change_abandon(&change);
         } else {
             change_key(player, &change);
             change_end(&change, EVENT_GENERIC, NULL);
@@ -240,6 +291,9 @@ struct saving {
     bool is_cut; /* stops in the middle */
     bool is_whole;
     unsigned rests;
+    uint64_t *large; /* the number of the large value that is visited */
+    uint64_t left;   /* elements of it */
+    unsigned large_count;
 };
 
 static bool rest(void *context)
@@ -256,10 +310,41 @@ static void note_saved(struct access *access, unsigned db, const struct entry *e
     note(access, db, entry, ((struct saving *)context)->picture);
 }
 
+static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
+{
+    struct saving *saving = context;
+
+    (void)access;
+    saving->large = &saving->picture->values[db][number_of_name(entry_key(entry))];
+    saving->left = count;
+    assert_true(*saving->large == 0 && entry->type == TYPE_HASH);
+    *saving->large = number_without_value(entry);
+}
+
+static void note_element(const struct former_element *element, void *context)
+{
+    struct saving *saving = context;
+
+    assert_true(saving->left-- != 0);
+    add_pair(element->first, element->second, saving->large);
+}
+
+static void end_large(void *context)
+{
+    struct saving *saving = context;
+
+    assert_true(saving->left == 0);
+    *saving->large |= 1;
+    saving->large_count++;
+}
+
 static void save(void *argument)
 {
     struct saving *saving = argument;
     const struct snapshot_visitor visitor = {.visit = note_saved,
+                                             .begin = begin_large,
+                                             .element = note_element,
+                                             .end = end_large,
                                              .hurry = count_hurry,
                                              .rest = rest,
                                              .context = saving};
@@ -313,11 +398,16 @@ static void setup(const char *name)
         thread_start(&players[i].thread, "writer", writer, &players[i]);
 }
 
-static void teardown(void)
+static void stop_writers(void)
 {
     atomic_store(&is_over, true);
     for (unsigned i = 1; i < countof(players); i++)
         thread_join(&players[i].thread);
+}
+
+static void teardown(void)
+{
+    stop_writers();
     gate_traffic_end();
     for (unsigned i = 0; i < countof(players); i++)
         gate_part(&players[i].member);
@@ -326,21 +416,27 @@ static void teardown(void)
     gate_fini(&the_gate);
 }
 
-/* The thread may have ended it when this returns: only live_snapshot_cancel takes the result then. */
-static struct live_snapshot *begin(struct player *owner, struct saving *saving, unsigned i)
+static struct live_snapshot *begin_at_gate(struct player *owner, struct saving *saving, unsigned i)
 {
     const struct live_options options = {.gate = &the_gate};
-    struct live_snapshot *live;
 
-    own(owner);
     take_picture(owner, &expected[i]);
     saving->picture = &seen[i];
     saving->rests = 0;
     random_seed(&saving->random, random_u64(&owner->random));
-    atomic_store(&thins_out, below(owner, 3) == 0);
     saving->live = live_snapshot_begin(&owner->access, &options);
-    live = saving->live;
-    assert_non_null(live);
+    assert_non_null(saving->live);
+    return saving->live;
+}
+
+/* The thread may have ended it when this returns: only live_snapshot_cancel takes the result then. */
+static struct live_snapshot *begin(struct player *owner, struct saving *saving, unsigned i)
+{
+    struct live_snapshot *live;
+
+    own(owner);
+    atomic_store(&thins_out, below(owner, 3) == 0);
+    live = begin_at_gate(owner, saving, i);
     gate_open(&owner->member);
     thread_start(&saving->thread, "snapshot", save, saving);
     return live;
@@ -364,6 +460,7 @@ static void each_key_is_visited_as_it_was(void **state)
         thread_join(&saving.thread);
         assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
     }
+    assert_true(saving.large_count > LARGE_KEYS); /* that many at once, at most, in a database */
     teardown();
 }
 
@@ -443,9 +540,7 @@ static void a_mark_in_a_swapped_database_goes(void **state)
 
     (void)state;
     setup("a_mark_in_a_swapped_database_goes");
-    atomic_store(&is_over, true); /* nobody else writes */
-    for (unsigned i = 1; i < countof(players); i++)
-        thread_join(&players[i].thread);
+    stop_writers();
     own(owner);
     for (unsigned db = 0; db < DATABASES; db++)
         access_flush_db(&owner->access, db, false);
@@ -464,13 +559,65 @@ static void a_mark_in_a_swapped_database_goes(void **state)
     teardown();
 }
 
+static void change_fields(struct player *owner, const struct key *key, bool also_deletes)
+{
+    struct change change;
+
+    change_begin(&change, &owner->access, 0, key);
+    put_field(owner, &change);
+    if (also_deletes)
+        change_delete(&change);
+    change_end(&change, EVENT_GENERIC, NULL);
+}
+
+static void save_and_own(struct player *owner, struct saving *saving)
+{
+    gate_open(&owner->member);
+    thread_start(&saving->thread, "snapshot", save, saving);
+    thread_join(&saving->thread);
+    own(owner);
+}
+
+/* A large value is changed by one who left a change of it before, while an earlier snapshot needed it. It is also
+ * deleted by the change that has put fields into it. */
+static void a_change_that_was_left_keeps_nothing(void **state)
+{
+    struct saving saving = {.live = NULL};
+    struct player *owner = &players[0];
+    char room[16];
+    const struct key key = name_key(1, room);
+    struct change left;
+
+    (void)state;
+    setup("a_change_that_was_left_keeps_nothing");
+    stop_writers();
+    own(owner);
+    access_flush_db(&owner->access, 0, false);
+    for (unsigned i = 0; i < 30; i++)
+        change_fields(owner, &key, false);
+    (void)begin_at_gate(owner, &saving, 0);
+    change_fields(owner, &key, false);
+    change_begin(&left, &owner->access, 0, &key);
+    save_and_own(owner, &saving);
+    assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
+    for (unsigned i = 0; i < 3; i++)
+        change_fields(owner, &key, false); /* no snapshot needs it */
+    (void)begin_at_gate(owner, &saving, 0);
+    change_fields(owner, &key, false);
+    change_fields(owner, &key, true);
+    save_and_own(owner, &saving);
+    assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
+    assert_true(saving.large_count >= 2);
+    gate_open(&owner->member);
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key_is_visited_as_it_was),
-        cmocka_unit_test(several_may_run_at_once),
-        cmocka_unit_test(one_that_stops_early_leaves_nothing),
-        cmocka_unit_test(a_mark_in_a_swapped_database_goes),
+        cmocka_unit_test(each_key_is_visited_as_it_was),        cmocka_unit_test(several_may_run_at_once),
+        cmocka_unit_test(one_that_stops_early_leaves_nothing),  cmocka_unit_test(a_mark_in_a_swapped_database_goes),
+        cmocka_unit_test(a_change_that_was_left_keeps_nothing),
     };
     int failed;
 

@@ -645,9 +645,9 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
     }
     while (value_steps_take(&steps, &step))
         take_back(&change, &step);
-    change_abandon(&change);
     if (UNLIKELY((store_observed(access->store) & OBSERVE_SNAPSHOT) != 0))
         live_note_after(&change);
+    change_abandon(&change);
     value_logs = watched;
 }
 

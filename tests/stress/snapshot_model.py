@@ -832,7 +832,7 @@ def main():
         print("FAILED: %s" % problem)
         run.failed = max(run.failed, 1)
         if not isinstance(problem, Difference):
-            print("\n".join("%s: %s" % (member.name, member.log(1500)) for member in run.members))
+            print("\n".join("%s: %s" % (member.name, member.log(30000)) for member in run.members))
     finally:
         run.tell(time.monotonic() - begin)
         run.end()

@@ -1,0 +1,328 @@
+#include "store/snapshot_large.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "data/undo.h"
+#include "store/lazyfree.h"
+#include "store/snapshot_live_priv.h"
+
+enum { WATCHES = VALUE_LOGS_MOST + 1, MEMORY_SAMPLES = 5 };
+
+struct large {
+    const struct value_ops *ops;             /* const */
+    uint64_t number;                         /* const: no other one has or had it */
+    struct value value;                      /* const but for what is in it */
+    const struct stripe *_Atomic stripe;     /* atomic: written under it and `lock`; NULL: see large_take */
+    struct former *formers[LARGE_SNAPSHOTS]; /* the rest: guarded by the stripe */
+    uint64_t noted_bytes[LARGE_SNAPSHOTS];   /* of memory, of which the snapshot was told */
+    unsigned users;                          /* guarded by `lock`: how many formers there are */
+};
+
+/* A change of this thread that watches a value. A command that changes nothing just leaves its change: then it watches
+ * until the command's stripes are released. */
+struct watch {
+    struct value_log log; /* data NULL: it watches nothing */
+    const struct change *change;
+    const struct access *access;
+    uint64_t number; /* of the large value */
+};
+static _Thread_local struct watch watches[WATCHES]; /* global: a value does not know who changes it */
+
+static uint64_t hash_of_data(const void *data)
+{
+    return (uint64_t)(uintptr_t)data * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static uint64_t hash_of(const void *item)
+{
+    return hash_of_data(((const struct large *)item)->value.data);
+}
+
+static bool matches(const void *item, const void *data)
+{
+    return ((const struct large *)item)->value.data == data;
+}
+
+static uint64_t *slot_of(struct larges *larges, const void *data)
+{
+    spinlock_assert_held(&larges->lock);
+    return table_find_slot(&larges->by_data, hash_of_data(data), matches, data);
+}
+
+static struct large *find(struct larges *larges, const void *data)
+{
+    struct large *large = NULL;
+    const uint64_t *slot;
+
+    spinlock_acquire(&larges->lock);
+    slot = slot_of(larges, data);
+    if (slot != NULL)
+        large = table_slot_item(slot);
+    spinlock_release(&larges->lock);
+    return large;
+}
+
+void larges_init(struct larges *larges, void (*kept)(struct store *store, unsigned snapshot, int64_t bytes))
+{
+    spinlock_init(&larges->lock, LOCK_LARGE);
+    larges->kept = kept;
+}
+
+void larges_fini(struct larges *larges)
+{
+    spinlock_acquire(&larges->lock);
+    assert(table_count(&larges->by_data) == 0);
+    table_clear(&larges->by_data, NULL, NULL);
+    spinlock_release(&larges->lock);
+}
+
+bool large_suits(const struct store *store, const struct entry *entry)
+{
+    const struct value_ops *ops = store->types[entry->type].ops;
+
+    return entry->type != TYPE_STRING && (entry->flags & ENTRY_MEMBERS) == 0 && former_suits(ops, entry_value(entry)) &&
+           ops->free_effort(entry_value(entry)) >= LARGE_EFFORT;
+}
+
+/* What it takes for the snapshot has become more, or less. */
+static void note_bytes(struct store *store, struct large *large, unsigned snapshot, uint64_t bytes)
+{
+    const int64_t more = (int64_t)(bytes - large->noted_bytes[snapshot]);
+
+    large->noted_bytes[snapshot] = bytes;
+    if (more != 0)
+        live_larges(store)->kept(store, snapshot, more);
+}
+
+struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned snapshot)
+{
+    struct larges *larges = live_larges(store);
+    const struct value value = entry_value(entry);
+    struct large *large;
+    uint64_t *slot;
+
+    stripe_assert_held(stripe);
+    spinlock_acquire(&larges->lock);
+    slot = slot_of(larges, value.data);
+    if (slot != NULL) {
+        large = table_slot_item(slot);
+        large->users++;
+    } else {
+        large = mem_alloc_zero(sizeof(*large));
+        large->ops = store->types[entry->type].ops;
+        large->value = value;
+        large->users = 1;
+        large->number = ++larges->last_number;
+        atomic_store_explicit(&large->stripe, stripe, memory_order_relaxed);
+        table_insert(&larges->by_data, hash_of_data(value.data), large, hash_of);
+        atomic_fetch_add_explicit(&store->large_count, 1, memory_order_relaxed);
+    }
+    spinlock_release(&larges->lock);
+    assert(large->formers[snapshot] == NULL && large_stripe(large) == stripe);
+    large->formers[snapshot] = former_create(large->ops, value);
+    note_bytes(store, large, snapshot, large->formers[snapshot]->bytes);
+    return large;
+}
+
+/* ------------------------------------------------------------------------------------------------------ commands -- */
+
+/* What was changed is kept. */
+static void keep(struct store *store, struct large *large, struct slice steps)
+{
+    for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
+        if (large->formers[i] == NULL)
+            continue;
+        former_keep(large->formers[i], large->value, steps);
+        note_bytes(store, large, i, large->formers[i]->bytes);
+    }
+}
+
+static void end_watch(struct store *store, struct watch *watch)
+{
+    const void *data = watch->log.data;
+    struct large *large;
+
+    value_log_ignore(&watch->log);
+    if (watch->log.steps.size != 0) {
+        large = find(live_larges(store), data);
+        if (large != NULL)
+            keep(store, large, buffer_slice(&watch->log.steps));
+        buffer_fini(&watch->log.steps);
+    }
+}
+
+/* After the release of stripes: changes that were left did not change anything. */
+static void drop_watches(struct access *access)
+{
+    for (unsigned i = 0; i < WATCHES; i++) {
+        if (watches[i].access != access)
+            continue;
+        value_log_ignore(&watches[i].log);
+        buffer_fini(&watches[i].log.steps); /* a value that no snapshot needs any more may have changed */
+        watches[i].access = NULL;
+    }
+}
+
+/* The one that watches the value already, or a free one: the thread's list of watched values is shorter. */
+static struct watch *watch_for(const void *data)
+{
+    struct watch *free_one = NULL;
+
+    for (unsigned i = 0; i < WATCHES; i++) {
+        if (watches[i].log.data == data)
+            return &watches[i];
+        if (watches[i].log.data == NULL)
+            free_one = &watches[i];
+    }
+    assert(free_one != NULL);
+    return free_one;
+}
+
+static bool watches_by(const struct access *access)
+{
+    for (unsigned i = 0; i < WATCHES; i++) {
+        if (watches[i].access == access)
+            return true;
+    }
+    return false;
+}
+
+void large_watch_slow(const struct change *change)
+{
+    const struct entry *entry = change_entry(change);
+    struct watch *watch;
+    struct large *large;
+
+    stripe_assert_held(change->stripe);
+    if (entry == NULL || entry->type == TYPE_STRING)
+        return;
+    large = find(live_larges(change->access->store), entry_value(entry).data);
+    if (large == NULL)
+        return;
+    assert(large_stripe(large) == change->stripe);
+    if (!watches_by(change->access))
+        lazyfree_call(change->access, drop_watches);
+    watch = watch_for(large->value.data);
+    if (watch->number != large->number)
+        buffer_clear(&watch->log.steps); /* of a time when it was not listed */
+    watch->number = large->number;
+    watch->change = change;
+    watch->access = change->access;
+    watch->log.ignored = large->ops->former->ignored;
+    value_log_watch(&watch->log, large->value.data);
+}
+
+void large_unwatch(const struct change *change)
+{
+    for (unsigned i = 0; i < WATCHES; i++) {
+        if (watches[i].log.data != NULL && watches[i].change == change)
+            end_watch(change->access->store, &watches[i]);
+    }
+}
+
+void large_move_slow(const struct change *from, const struct change *to)
+{
+    const struct entry *entry = table_slot_item(from->slot);
+    struct larges *larges = live_larges(from->access->store);
+    const uint64_t *slot;
+
+    stripe_assert_held(from->stripe);
+    stripe_assert_held(to->stripe);
+    if (entry->type == TYPE_STRING)
+        return;
+    spinlock_acquire(&larges->lock);
+    slot = slot_of(larges, entry_value(entry).data);
+    if (slot != NULL)
+        atomic_store_explicit(&((struct large *)table_slot_item(slot))->stripe, to->stripe, memory_order_release);
+    spinlock_release(&larges->lock);
+}
+
+bool large_take_slow(struct store *store, struct value value)
+{
+    struct larges *larges = live_larges(store);
+    uint64_t *slot;
+
+    for (unsigned i = 0; i < WATCHES; i++) { /* of its last change */
+        if (watches[i].log.data == value.data)
+            end_watch(store, &watches[i]);
+    }
+    spinlock_acquire(&larges->lock);
+    slot = slot_of(larges, value.data);
+    if (slot != NULL) {
+        struct large *large = table_remove(&larges->by_data, hash_of_data(value.data), slot);
+        const uint64_t bytes = large->ops->memory_bytes(value, MEMORY_SAMPLES);
+
+        for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
+            if (large->formers[i] != NULL)
+                note_bytes(store, large, i, large->noted_bytes[i] + bytes);
+        }
+        atomic_fetch_sub_explicit(&store->large_count, 1, memory_order_relaxed);
+        atomic_store_explicit(&large->stripe, NULL, memory_order_release);
+    }
+    spinlock_release(&larges->lock);
+    return slot != NULL;
+}
+
+bool large_is_listed(struct store *store, struct value value)
+{
+    return larges_exist(store) && find(live_larges(store), value.data) != NULL;
+}
+
+/* --------------------------------------------------------------------------------------------------- the thread -- */
+
+const struct stripe *large_stripe(const struct large *large)
+{
+    return atomic_load_explicit(&((struct large *)(uintptr_t)large)->stripe, memory_order_acquire);
+}
+
+static void assert_owned(const struct large *large)
+{
+    const struct stripe *stripe = large_stripe(large);
+
+    if (stripe != NULL)
+        stripe_assert_held(stripe);
+}
+
+uint64_t large_count(const struct large *large, unsigned snapshot)
+{
+    return large->formers[snapshot]->count;
+}
+
+struct value large_rest(const struct large *large, unsigned snapshot)
+{
+    return former_rest(large->formers[snapshot]);
+}
+
+bool large_give(struct large *large, unsigned snapshot, uint64_t most, former_fn fn, void *context)
+{
+    assert_owned(large);
+    return former_give(large->formers[snapshot], large->value, most, fn, context);
+}
+
+struct value large_leave(struct store *store, struct large *large, unsigned snapshot,
+                         void (**destroy)(struct value value))
+{
+    struct larges *larges = live_larges(store);
+    struct value value = {.data = NULL};
+    struct former *former;
+    bool is_last;
+
+    assert_owned(large);
+    *destroy = large->ops->destroy;
+    spinlock_acquire(&larges->lock);
+    note_bytes(store, large, snapshot, 0);
+    former = large->formers[snapshot];
+    large->formers[snapshot] = NULL;
+    is_last = --large->users == 0;
+    if (is_last && large_stripe(large) != NULL) {
+        (void)table_remove(&larges->by_data, hash_of(large), slot_of(larges, large->value.data));
+        atomic_fetch_sub_explicit(&store->large_count, 1, memory_order_relaxed);
+    } else if (is_last) {
+        value = large->value;
+    }
+    spinlock_release(&larges->lock);
+    former_destroy(&former);
+    if (is_last)
+        mem_free(large);
+    return value;
+}

@@ -1,0 +1,81 @@
+/* Large values that snapshots need as they were (data/former.h), while commands go on changing them.
+ *
+ * A value is listed from the moment that a snapshot leaves it, or meets it, until the last of its snapshots has it:
+ *
+ *     large_use        it will be needed as it is now
+ *     large_watch      a change begins: its steps are noted
+ *     large_unwatch    it ends: what it has changed is kept; a change that is just left, as nothing has changed, ends
+ *                      when its stripes are released
+ *     large_give       the snapshot's thread takes the next piece; under the stripe's lock, as long as a key has it
+ *     large_take       instead of freeing the value: it is nobody's but the snapshots' from here on
+ *     large_leave      the snapshot has it
+ *
+ * Locks. The list is guarded by `lock`. A value and its formers are guarded by the stripe of the key that has it; after
+ * large_take nobody changes it. A key that is renamed takes its value to another stripe (both are held). */
+#pragma once
+
+#include "base/spinlock.h"
+#include "base/table.h"
+#include "data/former.h"
+#include "store/access.h"
+
+struct large;
+
+struct larges {
+    struct spinlock lock; /* rank LOCK_LARGE */
+    struct table by_data GUARDED_BY(lock);
+    uint64_t last_number GUARDED_BY(lock);
+    /* So much more memory is kept for this snapshot (LARGE_SNAPSHOTS); any thread, under a stripe's lock. */
+    void (*kept)(struct store *store, unsigned snapshot, int64_t bytes);
+};
+
+enum { LARGE_EFFORT = 512, LARGE_SNAPSHOTS = 3 };
+
+void larges_init(struct larges *larges, void (*kept)(struct store *store, unsigned snapshot, int64_t bytes));
+void larges_fini(struct larges *larges);
+
+static inline bool larges_exist(const struct store *store)
+{
+    return UNLIKELY(atomic_load_explicit(&store->large_count, memory_order_relaxed) != 0);
+}
+
+/* False: a copy of the value is as good, or must do. */
+bool large_suits(const struct store *store, const struct entry *entry);
+/* The entry's stripe is held. Once for each snapshot and value. */
+struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned snapshot);
+
+/* --- commands, under the stripe of the key that they change --- */
+
+void large_watch_slow(const struct change *change);
+static inline void large_watch(const struct change *change)
+{
+    if (larges_exist(change->access->store))
+        large_watch_slow(change);
+}
+void large_unwatch(const struct change *change); /* also if it watches nothing */
+void large_move_slow(const struct change *from, const struct change *to);
+/* The value of a key goes to another key. */
+static inline void large_move(const struct change *from, const struct change *to)
+{
+    if (larges_exist(from->access->store))
+        large_move_slow(from, to);
+}
+must_check bool large_take_slow(struct store *store, struct value value);
+/* Whoever would free a value: true, it is a snapshot's now. No key has it any more. */
+static inline must_check bool large_take(struct store *store, struct value value)
+{
+    return larges_exist(store) && large_take_slow(store, value);
+}
+/* It must stay where it is in memory. */
+bool large_is_listed(struct store *store, struct value value);
+
+/* --- the snapshot's thread --- */
+
+uint64_t large_count(const struct large *large, unsigned snapshot); /* of elements */
+struct value large_rest(const struct large *large, unsigned snapshot);
+const struct stripe *large_stripe(const struct large *large); /* guards it; NULL: nobody changes it */
+/* False: these were the last elements. Under large_stripe, likewise the next one. */
+must_check bool large_give(struct large *large, unsigned snapshot, uint64_t most, former_fn fn, void *context);
+/* Returns a value that is to be freed, or one without data. */
+struct value large_leave(struct store *store, struct large *large, unsigned snapshot,
+                         void (**destroy)(struct value value));
