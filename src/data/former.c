@@ -6,11 +6,11 @@ bool former_suits(const struct value_ops *ops, struct value value)
                                    value.encoding == ENCODING_QUICKLIST || value.encoding == ENCODING_STREAM);
 }
 
-void former_destroy(struct former **handle)
+void former_destroy(struct former **former)
 {
-    struct former *former = *handle;
+    struct former *gone = *former;
 
-    *handle = NULL;
-    if (former != NULL)
-        former->ops->destroy(former);
+    *former = NULL;
+    if (gone != NULL)
+        gone->ops->destroy(gone);
 }
