@@ -174,9 +174,9 @@ static ALWAYS_INLINE void push(struct quicklist *list, enum quicklist_end end, s
     quicklist_settle_ends(list);
 }
 
-static NOINLINE void note_push(struct value_log *log, enum quicklist_end end, uint64_t count)
+static NOINLINE void note_push(struct value_log *log, enum quicklist_end end, uint64_t behind, uint64_t count)
 {
-    value_log_extend(log, &(struct value_step){.a = count, .b = end, .kind = VALUE_STEP_PUSHED});
+    value_log_extend(log, &(struct value_step){.a = count, .b = end | behind << 1, .kind = VALUE_STEP_PUSHED});
 }
 
 void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice text)
@@ -184,7 +184,7 @@ void quicklist_push(struct quicklist *list, enum quicklist_end end, struct slice
     struct value_log *log = value_log_of(list);
 
     if (UNLIKELY(log != NULL))
-        note_push(log, end, 1);
+        note_push(log, end, 0, 1);
     push(list, end, text);
 }
 
@@ -198,7 +198,7 @@ void quicklist_push_behind(struct quicklist *list, enum quicklist_end end, uint6
 
     assert(behind <= list->count);
     if (UNLIKELY(log != NULL))
-        note_push(log, end, 1);
+        note_push(log, end, behind, 1);
     index = end == QUICKLIST_HEAD ? behind : list->count - behind;
     if (index == list->count) {
         push(list, QUICKLIST_TAIL, text);
@@ -383,25 +383,13 @@ void quicklist_append_listpack(struct quicklist *list, struct listpack **pack)
     node = quicklist_node_create_packed(*pack, count);
     *pack = NULL;
     if (UNLIKELY(log != NULL))
-        note_push(log, QUICKLIST_TAIL, count);
+        note_push(log, QUICKLIST_TAIL, 0, count);
     quicklist_link(list, tail, QUICKLIST_FORWARD, node);
     (void)quicklist_join(list, tail, node);
     quicklist_settle_ends(list);
 }
 
 /* --- taking back --- */
-
-static struct slice next_text(struct slice *texts)
-{
-    struct slice text;
-    uint64_t size;
-
-    assert(texts->size >= sizeof(size));
-    memcpy(&size, texts->data, sizeof(size));
-    text = slice_make(texts->data + sizeof(size), size);
-    *texts = slice_make(text.data + size, texts->size - sizeof(size) - size);
-    return text;
-}
 
 static void insert_range(struct quicklist *list, uint64_t index, struct slice texts)
 {
@@ -411,14 +399,14 @@ static void insert_range(struct quicklist *list, uint64_t index, struct slice te
 
     if (index == list->count) {
         while (texts.size != 0)
-            push(list, QUICKLIST_TAIL, next_text(&texts));
+            push(list, QUICKLIST_TAIL, quicklist_step_next_text(&texts));
         return;
     }
     quicklist_iter_init(&iter, list, (int64_t)index, QUICKLIST_FORWARD);
     is_there = quicklist_iter_next(&iter, &value);
     assert(is_there);
     while (texts.size != 0)
-        quicklist_insert_before(list, &iter, next_text(&texts));
+        quicklist_insert_before(list, &iter, quicklist_step_next_text(&texts));
     quicklist_iter_fini(&iter);
 }
 
@@ -439,10 +427,12 @@ void quicklist_undo(struct quicklist *list, const struct value_step *step)
 {
     assert(value_log_of(list) == NULL);
     if (step->kind == VALUE_STEP_PUSHED) {
+        const enum quicklist_end end = quicklist_step_end(step);
+
         if (step->a == 1)
-            quicklist_drop(list, (enum quicklist_end)step->b);
+            quicklist_drop(list, end);
         else
-            (void)quicklist_delete_range(list, step->b == QUICKLIST_HEAD ? 0 : -(int64_t)step->a, step->a);
+            (void)quicklist_delete_range(list, end == QUICKLIST_HEAD ? 0 : -(int64_t)step->a, step->a);
         return;
     }
     switch ((enum quicklist_step)step->kind) {

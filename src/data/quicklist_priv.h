@@ -10,6 +10,7 @@
  * adds at most two nodes, so at most two nodes become inner ones at each end: quicklist_settle_ends checks those. */
 #pragma once
 
+#include "base/assert.h"
 #include "base/list.h"
 #include "data/quicklist.h"
 #include "data/undo.h"
@@ -67,7 +68,8 @@ static inline struct quicklist_node *neighbour(const struct quicklist *list, con
                                                   : list_previous(&list->nodes, &node->link));
 }
 
-/* Steps that take changes back (data/undo.h), besides VALUE_STEP_PUSHED. */
+/* Steps that take changes back (data/undo.h), besides VALUE_STEP_PUSHED. An index is that of the moment of the
+ * change. */
 enum quicklist_step {
     QUICKLIST_STEP_DROPPED,  /* first: the element; b: at which end it was */
     QUICKLIST_STEP_INSERTED, /* a: the index of the element */
@@ -79,6 +81,29 @@ static inline void quicklist_note_index(struct value_log *log, enum quicklist_st
                                         struct slice text)
 {
     value_log_note(log, &(struct value_step){.a = index, .first = text, .kind = kind});
+}
+
+/* Of VALUE_STEP_PUSHED. The elements were put before those that are behind them at that end. */
+static inline enum quicklist_end quicklist_step_end(const struct value_step *step)
+{
+    return (step->b & 1) == 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL;
+}
+static inline uint64_t quicklist_step_behind(const struct value_step *step)
+{
+    return step->b >> 1;
+}
+
+/* Takes the first one of QUICKLIST_STEP_DELETED's elements. */
+static inline struct slice quicklist_step_next_text(struct slice *texts)
+{
+    struct slice text;
+    uint64_t size;
+
+    assert(texts->size >= sizeof(size));
+    memcpy(&size, texts->data, sizeof(size));
+    text = slice_make(texts->data + sizeof(size), size);
+    *texts = slice_make(text.data + size, texts->size - sizeof(size) - size);
+    return text;
 }
 
 /* quicklist_insert_before, without a step for it. */

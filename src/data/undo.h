@@ -26,12 +26,12 @@
 /* What a step is, for the type of the value; the owner of the log has others, from VALUE_STEP_OWNERS on. Those here
  * others look for. The first two are of types with members. A member's addition is the same for all types: it takes off
  * what was added to an integer, whatever has been added since. A push takes off as many elements as were pushed, from
- * the same end of the list. */
+ * the same end of the list, whether or not others were behind them. */
 enum {
     VALUE_STEP_NEW,           /* first: a member that was not there */
     VALUE_STEP_OLD,           /* first: a member; second: its value, of a hash; a: its score, of a sorted set */
     VALUE_STEP_ADDITION = 32, /* first: the member; a: the amount */
-    VALUE_STEP_PUSHED,        /* a: how many elements; b: at which end */
+    VALUE_STEP_PUSHED,        /* a: how many elements; b: at which end, and 2 * how many were behind them there */
     VALUE_STEP_OWNERS = 64
 };
 
