@@ -52,6 +52,8 @@ struct former_ops {
     uint32_t ignored; /* for the log (data/undo.h) */
 };
 
+enum { FORMER_PIECE_BYTES = 64 << 10 }; /* a piece ends with the element that reaches this size, however few */
+
 /* False: a copy of the value is as good, or there is no other way. */
 bool former_suits(const struct value_ops *ops, struct value value);
 

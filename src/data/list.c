@@ -61,4 +61,5 @@ const struct value_ops list_ops = {.destroy = destroy,
                                    .relocate = relocate,
                                    .count = count,
                                    .undo = undo,
-                                   .validate = validate};
+                                   .validate = validate,
+                                   .former = &quicklist_former};

@@ -5,6 +5,7 @@
 #include "data/value.h"
 
 extern const struct value_ops list_ops;
+extern const struct former_ops quicklist_former;
 
 struct value list_create(const struct quicklist_limits *limits);
 
