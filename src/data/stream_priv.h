@@ -30,6 +30,14 @@ void stream_groups_validate(const struct radix *groups);
 /* The node under this key is this one, which it takes over; NULL: there is none any more. The length follows. */
 void stream_put_kept(struct stream *stream, struct slice key, struct stream_kept *kept);
 
+/* Steps that take changes back (data/undo.h). */
+enum stream_step {
+    STREAM_STEP_IDS,      /* first: struct ids of stream_undo.c */
+    STREAM_STEP_NODE,     /* first: the key; second: its bytes; a: 0: there was no such node, 2: it was packed */
+    STREAM_STEP_APPENDED, /* first: the key of the node whose last entry goes */
+    STREAM_STEP_GROUP     /* first: its name; second: its bytes; a: 0: there was no such group */
+};
+
 /* --- stream_undo.c: before a watched stream changes --- */
 void stream_note_ids(struct value_log *log, const struct stream *stream);
 void stream_note_node(struct value_log *log, struct slice key, const struct stream_kept *kept); /* NULL: it is new */

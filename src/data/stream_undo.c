@@ -6,13 +6,6 @@
 #include "data/stream_node.h"
 #include "data/stream_priv.h"
 
-enum step_kind {
-    STEP_IDS,      /* first: struct ids */
-    STEP_NODE,     /* first: the key; second: its bytes; a: 0: there was no such node, 2: it was packed */
-    STEP_APPENDED, /* first: the key of the node whose last entry goes */
-    STEP_GROUP     /* first: its name; second: its bytes; a: 0: there was no such group */
-};
-
 struct ids {
     struct stream_id first_id, last_id, max_deleted_id;
     uint64_t entries_added;
@@ -22,12 +15,14 @@ void stream_note_ids(struct value_log *log, const struct stream *stream)
 {
     const struct ids ids = {stream->first_id, stream->last_id, stream->max_deleted_id, stream->entries_added};
 
-    value_log_note(log, &(struct value_step){.first = slice_make((const char *)&ids, sizeof(ids)), .kind = STEP_IDS});
+    if (value_log_wants(log, STREAM_STEP_IDS))
+        value_log_note(log, &(struct value_step){.first = slice_make((const char *)&ids, sizeof(ids)),
+                                                 .kind = STREAM_STEP_IDS});
 }
 
 void stream_note_node(struct value_log *log, struct slice key, const struct stream_kept *kept)
 {
-    struct value_step step = {.first = key, .kind = STEP_NODE};
+    struct value_step step = {.first = key, .kind = STREAM_STEP_NODE};
     struct listpack *own = NULL;
 
     if (kept != NULL) {
@@ -40,7 +35,7 @@ void stream_note_node(struct value_log *log, struct slice key, const struct stre
 
 void stream_note_append(struct value_log *log, struct slice key)
 {
-    value_log_note(log, &(struct value_step){.first = key, .kind = STEP_APPENDED});
+    value_log_note(log, &(struct value_step){.first = key, .kind = STREAM_STEP_APPENDED});
 }
 
 /* ------------------------------------------------------------------------------------------------------ groups -- */
@@ -83,10 +78,12 @@ static void write_consumer(struct buffer *bytes, const struct stream_consumer *c
 
 void stream_note_group(struct value_log *log, struct slice name, const struct stream_group *group)
 {
-    struct value_step step = {.first = name, .kind = STEP_GROUP};
+    struct value_step step = {.first = name, .kind = STREAM_STEP_GROUP};
     struct buffer bytes = {0};
     struct radix_iter iter;
 
+    if (!value_log_wants(log, STREAM_STEP_GROUP))
+        return; /* all that is pending would be written down for nothing */
     if (group != NULL) {
         const struct written_group head = {group->last_id, group->entries_read, radix_count(group->consumers)};
 
@@ -176,8 +173,8 @@ void stream_undo(struct stream *stream, const struct value_step *step)
     struct ids ids;
 
     assert(value_log_of(stream) == NULL);
-    switch ((enum step_kind)step->kind) {
-    case STEP_IDS:
+    switch ((enum stream_step)step->kind) {
+    case STREAM_STEP_IDS:
         assert(step->first.size == sizeof(ids));
         memcpy(&ids, step->first.data, sizeof(ids));
         stream->first_id = ids.first_id;
@@ -185,13 +182,13 @@ void stream_undo(struct stream *stream, const struct value_step *step)
         stream->max_deleted_id = ids.max_deleted_id;
         stream->entries_added = ids.entries_added;
         break;
-    case STEP_NODE:
+    case STREAM_STEP_NODE:
         restore_node(stream, step);
         break;
-    case STEP_APPENDED:
+    case STREAM_STEP_APPENDED:
         cut_last(stream, step->first);
         break;
-    case STEP_GROUP:
+    case STREAM_STEP_GROUP:
         restore_group(stream, step);
         break;
     }
