@@ -60,4 +60,5 @@ const struct value_ops stream_ops = {.destroy = destroy,
                                      .free_effort = free_effort,
                                      .relocate = relocate,
                                      .undo = undo,
-                                     .validate = validate};
+                                     .validate = validate,
+                                     .former = &stream_former};

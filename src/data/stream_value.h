@@ -5,6 +5,7 @@
 #include "data/value.h"
 
 extern const struct value_ops stream_ops;
+extern const struct former_ops stream_former;
 
 static inline struct value stream_value(struct stream *stream)
 {
