@@ -119,10 +119,12 @@ static struct slice random_text(struct random *random)
     return slice_make(room, size);
 }
 
-static void push_some(struct random *random, struct quicklist *list)
+/* A push behind others cannot be taken back while these are there. */
+static void push_some(struct random *random, struct quicklist *list, bool at_end)
 {
     const enum quicklist_end end_of = random_below(random, 2) != 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL;
-    const uint64_t behind = random_below(random, 3) == 0 ? random_below(random, quicklist_count(list) + 1) : 0;
+    const uint64_t behind = !at_end && random_below(random, 3) == 0 ? random_below(random, quicklist_count(list) + 1)
+                                                                    : 0;
 
     for (uint64_t count = 1 + random_below(random, 4); count != 0; count--) {
         if (behind != 0)
@@ -184,14 +186,14 @@ static void change_on_the_way(struct random *random, struct quicklist *list)
     quicklist_iter_fini(&iter);
 }
 
-static void change(struct random *random, struct quicklist *list, uint64_t wanted)
+static void change(struct random *random, struct quicklist *list, uint64_t wanted, bool at_end)
 {
     const uint64_t dice = random_below(random, 100);
 
     if (dice < 20 || quicklist_count(list) == 0)
-        quicklist_count(list) < wanted ? push_some(random, list) : drop_some(random, list);
+        quicklist_count(list) < wanted ? push_some(random, list, at_end) : drop_some(random, list);
     else if (dice < 35)
-        push_some(random, list);
+        push_some(random, list, at_end);
     else if (dice < 50)
         drop_some(random, list);
     else if (dice < 60)
@@ -220,6 +222,79 @@ static struct value random_list(struct random *random, uint64_t count)
 
 /* -------------------------------------------------------------------------------------------------------- tests -- */
 
+static void watch_all(struct watched formers[FORMERS_MOST], struct value value)
+{
+    for (unsigned i = 0; i < FORMERS_MOST; i++) {
+        if (formers[i].former != NULL)
+            watch(&formers[i], value);
+    }
+}
+
+static void keep_all(struct watched formers[FORMERS_MOST], struct value value)
+{
+    for (unsigned i = 0; i < FORMERS_MOST; i++) {
+        if (formers[i].former != NULL)
+            keep(&formers[i], value);
+    }
+}
+
+static void compare(const struct quicklist *list, const struct quicklist *expected)
+{
+    struct listpack_value one, other;
+    char scratch[2][NUMBER_I64_SPACE];
+    struct quicklist_iter a, b;
+
+    assert_int_equal(quicklist_count(list), quicklist_count(expected));
+    quicklist_iter_init(&a, list, 0, QUICKLIST_FORWARD);
+    quicklist_iter_init(&b, expected, 0, QUICKLIST_FORWARD);
+    while (quicklist_iter_next(&a, &one) && quicklist_iter_next(&b, &other))
+        assert_true(slice_equal(listpack_value_text(&one, scratch[0]), listpack_value_text(&other, scratch[1])));
+    quicklist_iter_fini(&a);
+    quicklist_iter_fini(&b);
+}
+
+static void take_back(struct value value, const struct value_log *taken, const struct quicklist *before)
+{
+    struct slice steps = buffer_slice(&taken->steps);
+    struct value_step step;
+
+    while (value_steps_take(&steps, &step))
+        list_ops.undo(&value, &step);
+    quicklist_validate(list_of(value));
+    compare(list_of(value), before);
+}
+
+static void begin_anew(struct watched *watched, struct value value)
+{
+    if (watched->former != NULL)
+        end(watched);
+    begin(watched, value);
+}
+
+/* Changes that may be taken back, which is a change too. */
+static void change_all(struct random *random, struct watched formers[FORMERS_MOST], struct value value, uint64_t wanted)
+{
+    struct quicklist *before = random_below(random, 4) == 0 ? quicklist_copy(list_of(value)) : NULL;
+    struct value_log taken = {0};
+
+    watch_all(formers, value);
+    if (before != NULL)
+        value_log_watch(&taken, value.data);
+    for (uint64_t count = random_below(random, 4); count != 0; count--)
+        change(random, list_of(value), wanted, before != NULL);
+    value_log_ignore(&taken);
+    keep_all(formers, value);
+    if (before != NULL) {
+        if (random_below(random, 4) == 0)
+            begin_anew(&formers[random_below(random, FORMERS_MOST)], value); /* in between */
+        watch_all(formers, value);
+        take_back(value, &taken, before);
+        keep_all(formers, value);
+    }
+    quicklist_destroy(&before);
+    buffer_fini(&taken.steps);
+}
+
 /* Some begin when others are halfway, some end halfway, and the last ones when the list no longer changes. */
 static void random_steps(struct random *random)
 {
@@ -237,16 +312,7 @@ static void random_steps(struct random *random)
             end(one);
         else if (random_below(random, gives_in) == 0)
             give(one, value, 1 + random_below(random, most));
-        for (unsigned i = 0; i < countof(formers); i++) {
-            if (formers[i].former != NULL)
-                watch(&formers[i], value);
-        }
-        for (uint64_t count = random_below(random, 4); count != 0; count--)
-            change(random, list_of(value), wanted);
-        for (unsigned i = 0; i < countof(formers); i++) {
-            if (formers[i].former != NULL)
-                keep(&formers[i], value);
-        }
+        change_all(random, formers, value, wanted);
     }
     for (unsigned i = 0; i < countof(formers); i++) {
         if (formers[i].former != NULL) {

@@ -318,6 +318,67 @@ static void change(struct random *random, struct stream *stream, const struct st
 
 /* -------------------------------------------------------------------------------------------------------- tests -- */
 
+static void watch_all(struct watched formers[FORMERS_MOST], struct value value)
+{
+    for (unsigned i = 0; i < FORMERS_MOST; i++) {
+        if (formers[i].former != NULL)
+            watch(&formers[i], value);
+    }
+}
+
+static void keep_all(struct watched formers[FORMERS_MOST], struct value value)
+{
+    for (unsigned i = 0; i < FORMERS_MOST; i++) {
+        if (formers[i].former != NULL)
+            keep(&formers[i], value);
+    }
+}
+
+static void take_back(struct value value, const struct value_log *taken, const struct stream *before)
+{
+    struct slice steps = buffer_slice(&taken->steps);
+    struct value_step step;
+
+    while (value_steps_take(&steps, &step))
+        stream_ops.undo(&value, &step);
+    stream_validate(stream_of(value));
+    compare_ids(stream_of(value), before);
+    compare_entries(stream_of(value), before);
+}
+
+static void begin_anew(struct watched *watched, struct value value)
+{
+    if (watched->former != NULL)
+        end(watched);
+    begin(watched, value);
+}
+
+/* Changes that may be taken back, which is a change too. */
+static void change_all(struct random *random, struct watched formers[FORMERS_MOST], struct value value,
+                       const struct stream_limits *limits, uint64_t wanted)
+{
+    struct stream *before = random_below(random, 4) == 0 ? stream_copy(stream_of(value)) : NULL;
+    struct value_log taken = {0};
+
+    watch_all(formers, value);
+    if (before != NULL)
+        value_log_watch(&taken, value.data);
+    for (uint64_t count = random_below(random, 4); count != 0; count--)
+        change(random, stream_of(value), limits, wanted);
+    value_log_ignore(&taken);
+    keep_all(formers, value);
+    if (before != NULL) {
+        if (random_below(random, 4) == 0)
+            begin_anew(&formers[random_below(random, FORMERS_MOST)], value); /* in between */
+        watch_all(formers, value);
+        take_back(value, &taken, before);
+        keep_all(formers, value);
+        compare_groups(stream_of(value), before);
+    }
+    stream_destroy(&before);
+    buffer_fini(&taken.steps);
+}
+
 /* Some begin when others are halfway, some end halfway, and the last ones when the stream no longer changes. */
 static void random_steps(struct random *random)
 {
@@ -340,16 +401,7 @@ static void random_steps(struct random *random)
             end(one);
         else if (random_below(random, gives_in) == 0)
             give(one, value, 1 + random_below(random, most));
-        for (unsigned i = 0; i < countof(formers); i++) {
-            if (formers[i].former != NULL)
-                watch(&formers[i], value);
-        }
-        for (uint64_t count = random_below(random, 4); count != 0; count--)
-            change(random, stream_of(value), &limits, wanted);
-        for (unsigned i = 0; i < countof(formers); i++) {
-            if (formers[i].former != NULL)
-                keep(&formers[i], value);
-        }
+        change_all(random, formers, value, &limits, wanted);
     }
     stream_validate(stream_of(value));
     for (unsigned i = 0; i < countof(formers); i++) {

@@ -399,7 +399,7 @@ static void insert_range(struct quicklist *list, uint64_t index, struct slice te
 
     if (index == list->count) {
         while (texts.size != 0)
-            push(list, QUICKLIST_TAIL, quicklist_step_next_text(&texts));
+            quicklist_push(list, QUICKLIST_TAIL, quicklist_step_next_text(&texts));
         return;
     }
     quicklist_iter_init(&iter, list, (int64_t)index, QUICKLIST_FORWARD);
@@ -425,7 +425,6 @@ static void replace_at(struct quicklist *list, uint64_t index, struct slice text
 
 void quicklist_undo(struct quicklist *list, const struct value_step *step)
 {
-    assert(value_log_of(list) == NULL);
     if (step->kind == VALUE_STEP_PUSHED) {
         const enum quicklist_end end = quicklist_step_end(step);
 
@@ -437,7 +436,7 @@ void quicklist_undo(struct quicklist *list, const struct value_step *step)
     }
     switch ((enum quicklist_step)step->kind) {
     case QUICKLIST_STEP_DROPPED:
-        push(list, (enum quicklist_end)step->b, step->first);
+        quicklist_push(list, (enum quicklist_end)step->b, step->first);
         break;
     case QUICKLIST_STEP_INSERTED:
         (void)quicklist_delete_range(list, (int64_t)step->a, 1);

@@ -47,7 +47,7 @@ size_t quicklist_memory_bytes(const struct quicklist *list); /* visits all nodes
  * another position continues where the last call ended. Returns the next position, 0 at the end. */
 uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t most, struct mem_mover *mover);
 void quicklist_validate(const struct quicklist *list); /* asserts every invariant */
-/* As value_ops.undo. */
+/* As value_ops.undo. Those who watch the list are told of it as of any change. */
 struct value_step;
 void quicklist_undo(struct quicklist *list, const struct value_step *step);
 

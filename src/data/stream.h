@@ -103,8 +103,8 @@ void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stre
 uint64_t stream_relocate(struct stream **stream, uint64_t position, uint64_t most, struct mem_mover *mover);
 
 void stream_validate(const struct stream *stream); /* asserts every invariant */
-/* As value_ops.undo. While a stream is watched (data/undo.h), stream_group_find writes the group down: whoever looks it
- * up may change all of it. */
+/* As value_ops.undo. Those who watch the stream (data/undo.h) are told of it as of any change. While it is watched for
+ * its groups, stream_group_find writes the group down: whoever looks it up may change all of it. */
 struct value_step;
 void stream_undo(struct stream *stream, const struct value_step *step);
 

@@ -146,8 +146,14 @@ static void restore_group(struct stream *stream, const struct value_step *step)
 
 static void restore_node(struct stream *stream, const struct value_step *step)
 {
+    struct value_log *log = value_log_of(stream);
     struct stream_kept *kept = NULL;
+    void *before = NULL;
 
+    if (UNLIKELY(log != NULL)) {
+        (void)radix_find(stream->nodes, step->first, &before);
+        stream_note_node(log, step->first, before);
+    }
     if (step->a != 0)
         kept = stream_keep(listpack_from_bytes(step->second));
     if (step->a == 2)
@@ -157,11 +163,14 @@ static void restore_node(struct stream *stream, const struct value_step *step)
 
 static void cut_last(struct stream *stream, struct slice key)
 {
+    struct value_log *log = value_log_of(stream);
     struct listpack *own, *node;
     void *kept = NULL;
     bool is_there = radix_find(stream->nodes, key, &kept);
 
     assert(is_there);
+    if (UNLIKELY(log != NULL))
+        stream_note_node(log, key, kept);
     node = listpack_copy(stream_kept_read(kept, &own));
     listpack_destroy(&own);
     stream_node_cut_last(&node);
@@ -170,13 +179,15 @@ static void cut_last(struct stream *stream, struct slice key)
 
 void stream_undo(struct stream *stream, const struct value_step *step)
 {
+    struct value_log *log = value_log_of(stream);
     struct ids ids;
 
-    assert(value_log_of(stream) == NULL);
     switch ((enum stream_step)step->kind) {
     case STREAM_STEP_IDS:
         assert(step->first.size == sizeof(ids));
         memcpy(&ids, step->first.data, sizeof(ids));
+        if (UNLIKELY(log != NULL))
+            stream_note_ids(log, stream);
         stream->first_id = ids.first_id;
         stream->last_id = ids.last_id;
         stream->max_deleted_id = ids.max_deleted_id;
