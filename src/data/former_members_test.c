@@ -190,17 +190,34 @@ static void change_some(const struct type *type, struct value *value, struct ran
     }
 }
 
+static void end_change(struct former *former, struct value value, struct value_log *log)
+{
+    assert_ptr_equal(log->data, value.data);
+    value_log_ignore(log);
+    if (log->steps.size != 0)
+        former_keep(former, value, buffer_slice(&log->steps));
+    buffer_clear(&log->steps);
+}
+
 /* One change as the keyspace makes it; it may be several steps. */
 static void change_watched(const struct type *type, struct former *former, struct value *value, struct random *random,
                            struct value_log *log)
 {
     value_log_watch(log, value->data);
     change_some(type, value, random, 1 + (unsigned)random_below(random, 4));
-    assert_ptr_equal(log->data, value->data);
-    value_log_ignore(log);
-    if (log->steps.size != 0)
-        former_keep(former, *value, buffer_slice(&log->steps));
-    buffer_clear(&log->steps);
+    end_change(former, *value, log);
+}
+
+/* What was done before the moment. */
+static void take_back(const struct type *type, struct former *former, struct value *value, struct slice steps,
+                      struct value_log *log)
+{
+    struct value_step step;
+
+    value_log_watch(log, value->data);
+    while (value_steps_take(&steps, &step))
+        type->ops->undo(value, &step);
+    end_change(former, *value, log);
 }
 
 static bool give_some(struct former *former, struct value value, struct given *given, struct random *random)
@@ -217,21 +234,28 @@ static bool give_some(struct former *former, struct value value, struct given *g
 static void run(const struct type *type, struct random *random)
 {
     struct given given = {.type = type};
-    struct value_log log = {.data = NULL};
+    struct value_log log = {.data = NULL}, undo = {.data = NULL};
     struct value value = type->create();
     struct former *former;
     bool more = true;
 
-    change_some(type, &value, random, (unsigned)random_below(random, 3 * MEMBERS));
+    change_some(type, &value, random, 1 + (unsigned)random_below(random, 3 * MEMBERS));
+    value_log_watch(&undo, value.data);
+    change_some(type, &value, random, (unsigned)random_below(random, 100));
+    value_log_ignore(&undo);
     given.then = type->ops->copy(value);
     assert_true(former_suits(type->ops, value) || type->ops->count(value) == 0);
     if (!former_suits(type->ops, value)) {
         type->ops->destroy(value);
         type->ops->destroy(given.then);
+        buffer_fini(&undo.steps);
         return;
     }
     former = former_create(type->ops, value);
     assert_int_equal(former->count, type->ops->count(given.then));
+    if (random_below(random, 2) == 0)
+        more = give_some(former, value, &given, random);
+    take_back(type, former, &value, buffer_slice(&undo.steps), &log);
     for (unsigned i = 0; more && i < CHANGES; i++) {
         change_watched(type, former, &value, random, &log);
         if (random_below(random, 8) == 0)
@@ -243,6 +267,7 @@ static void run(const struct type *type, struct random *random)
     former_destroy(&former);
     assert_null(former);
     buffer_fini(&log.steps);
+    buffer_fini(&undo.steps);
     type->ops->destroy(value);
     type->ops->destroy(given.then);
 }

@@ -404,17 +404,16 @@ bool hash_remove(struct value *hash, struct slice field)
 
 static void take_off(struct value *hash, const struct hash_limits *limits, struct slice field, uint64_t amount)
 {
-    char scratch[NUMBER_I64_SPACE], digits[NUMBER_I64_SPACE];
+    char scratch[NUMBER_I64_SPACE];
     struct slice text;
     int64_t sum;
 
     if (!hash_get(*hash, field, scratch, &text) || !number_parse_i64(text, &sum))
         panic("What was added to is no integer any more");
-    (void)put(NULL, hash, limits, field,
-              slice_make(digits, number_format_i64(digits, (int64_t)((uint64_t)sum - amount))));
+    hash_add(hash, limits, field, (int64_t)(0 - amount), (int64_t)((uint64_t)sum - amount));
 }
 
-/* What was in a listpack fits into one. */
+/* What was in a listpack fits into one. A snapshot that watches the hash hears of it. */
 static void undo(struct value *hash, const struct value_step *step)
 {
     static const struct hash_limits unlimited = {UINT64_MAX, UINT64_MAX};
@@ -422,9 +421,9 @@ static void undo(struct value *hash, const struct value_step *step)
     if (step->kind == VALUE_STEP_ADDITION)
         take_off(hash, &unlimited, step->first, step->a);
     else if (step->kind == VALUE_STEP_OLD)
-        (void)put(NULL, hash, &unlimited, step->first, step->second);
+        (void)hash_put(hash, &unlimited, step->first, step->second);
     else
-        (void)remove_field(hash, step->first);
+        (void)hash_remove(hash, step->first);
 }
 
 /* ----------------------------------------------------------------------------------------------------- walking -- */

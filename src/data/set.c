@@ -374,7 +374,8 @@ bool set_remove(struct value *set, struct slice member)
     return UNLIKELY(log != NULL) ? remove_watched(log, set, member) : remove_member(set, member);
 }
 
-/* A set is never in an earlier form than it was before: what was in this one fits into it. */
+/* A set is never in an earlier form than it was before: what was in this one fits into it. A snapshot that watches the
+ * set hears of it. */
 static void undo(struct value *set, const struct value_step *step)
 {
     static const struct set_limits unlimited = {UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -382,7 +383,7 @@ static void undo(struct value *set, const struct value_step *step)
     if (step->kind == VALUE_STEP_OLD)
         (void)set_add(set, &unlimited, step->first);
     else
-        (void)remove_member(set, step->first);
+        (void)set_remove(set, step->first);
 }
 
 /* ----------------------------------------------------------------------------------------------------- walking -- */

@@ -512,7 +512,7 @@ bool zset_remove(struct value *zset, struct slice member)
     return UNLIKELY(log != NULL) ? remove_watched(log, zset, member) : remove_member(zset, member);
 }
 
-/* What was in a listpack fits into one. */
+/* What was in a listpack fits into one. A snapshot that watches the sorted set hears of it. */
 static void undo(struct value *zset, const struct value_step *step)
 {
     static const struct zset_limits unlimited = {UINT64_MAX, UINT64_MAX};
@@ -522,7 +522,7 @@ static void undo(struct value *zset, const struct value_step *step)
     if (step->kind == VALUE_STEP_OLD)
         (void)zset_put(zset, &unlimited, step->first, score);
     else
-        (void)remove_member(zset, step->first);
+        (void)zset_remove(zset, step->first);
 }
 
 /* ------------------------------------------------------------------------------------------------------ ranges -- */
