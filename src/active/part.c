@@ -132,14 +132,6 @@ static void visit(struct access *access, unsigned db, const struct entry *entry,
     }
 }
 
-static void hurry(bool hurries, void *context)
-{
-    const struct sieve *sieve = context;
-
-    if (sieve->visitor != NULL && sieve->visitor->hurry != NULL)
-        sieve->visitor->hurry(hurries, sieve->visitor->context);
-}
-
 static bool rest(void *context)
 {
     const struct sieve *sieve = context;
@@ -150,7 +142,6 @@ static bool rest(void *context)
 static bool sift(const struct part_snapshot *some, struct sieve *sieve)
 {
     const struct snapshot_visitor visitor = {.visit = visit,
-                                             .hurry = hurry,
                                              .rest = rest,
                                              .context = sieve,
                                              .sees_expired = sieve->visitor == NULL || sieve->visitor->sees_expired};

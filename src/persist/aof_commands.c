@@ -18,12 +18,6 @@ void aof_commands_flush(struct aof_commands *commands)
     buffer_clear(&commands->out);
 }
 
-void aof_commands_flush_if_full(struct aof_commands *commands)
-{
-    if (commands->out.size >= FLUSH_BYTES)
-        aof_commands_flush(commands);
-}
-
 static void put_count(struct aof_commands *commands, char sign, uint64_t count)
 {
     buffer_append_char(&commands->out, sign);
@@ -34,7 +28,7 @@ static void put_count(struct aof_commands *commands, char sign, uint64_t count)
 void aof_command_begin(struct aof_commands *commands, uint64_t words)
 {
     assert(commands->words == 0 && words != 0);
-    if (UNLIKELY(commands->out.size >= FLUSH_BYTES) && !commands->is_held)
+    if (UNLIKELY(commands->out.size >= FLUSH_BYTES))
         aof_commands_flush(commands);
     put_count(commands, '*', words);
     commands->words = words;

@@ -12,7 +12,6 @@
 struct aof_commands {
     struct byte_sink *sink;
     struct buffer out; /* bytes not yet written to the sink */
-    bool is_held;      /* all bytes stay in `out` until aof_commands_flush */
     enum status status;
     int error;        /* errno of it */
     uint64_t words;   /* words of the current command still to come */
@@ -25,7 +24,6 @@ struct aof_commands {
 };
 
 void aof_commands_flush(struct aof_commands *commands);
-void aof_commands_flush_if_full(struct aof_commands *commands); /* behind a hold */
 
 void aof_command_begin(struct aof_commands *commands, uint64_t words); /* call it before each command */
 void aof_put(struct aof_commands *commands, struct slice word);

@@ -116,16 +116,8 @@ static bool rest(void *context)
         if (key_delay_sleep(dumper->request->key_delay_us, dumper->keys - dumper->rested_keys, tell_progress, dumper))
             dumper->rested_keys = dumper->keys;
     }
-    aof_commands_flush_if_full(&dumper->commands);
     dumper->stopped |= dumper->commands.status != STATUS_OK;
     return !dumper->stopped;
-}
-
-static void hurry(bool hurries, void *context)
-{
-    struct dumper *dumper = context;
-
-    dumper->commands.is_held = hurries;
 }
 
 static void select_database(struct dumper *dumper, unsigned db)
@@ -142,7 +134,7 @@ static void select_database(struct dumper *dumper, unsigned db)
 static void count_key(struct dumper *dumper)
 {
     dumper->keys++;
-    if (UNLIKELY(dumper->request->key_delay_us != 0) && !dumper->commands.is_held)
+    if (UNLIKELY(dumper->request->key_delay_us != 0))
         (void)rest(dumper);
     if (dumper->keys % PROGRESS_KEYS == 0)
         (void)tell_progress(dumper);
@@ -246,7 +238,6 @@ static void dump_all(struct dumper *dumper)
                                              .begin = begin_large,
                                              .element = dump_element,
                                              .end = end_large,
-                                             .hurry = hurry,
                                              .rest = rest,
                                              .context = dumper};
 

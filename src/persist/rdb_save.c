@@ -111,13 +111,11 @@ static bool rest(void *context)
 {
     struct saver *saver = context;
 
-    assert(!saver->writer.is_held);
     if (UNLIKELY(saver->request->key_delay_us != 0)) {
         status_ignore(rdb_writer_flush(&saver->writer), "it stays in the writer, and is looked at below");
         if (key_delay_sleep(saver->request->key_delay_us, saver->keys - saver->rested_keys, tell_progress, saver))
             saver->rested_keys = saver->keys;
     }
-    rdb_writer_flush_if_full(&saver->writer);
     saver->stopped |= saver->writer.status != STATUS_OK;
     return !saver->stopped;
 }
@@ -143,7 +141,7 @@ static void save_head(struct saver *saver, unsigned db, const struct entry *entr
 static void count_key(struct saver *saver)
 {
     saver->keys++;
-    if (UNLIKELY(saver->request->key_delay_us != 0) && !saver->writer.is_held)
+    if (UNLIKELY(saver->request->key_delay_us != 0))
         (void)rest(saver);
     if (saver->keys % PROGRESS_KEYS == 0)
         (void)tell_progress(saver);
@@ -203,20 +201,12 @@ static void end_large(void *context)
     count_key(saver);
 }
 
-static void hurry(bool hurries, void *context)
-{
-    struct saver *saver = context;
-
-    saver->writer.is_held = hurries;
-}
-
 static void save_keys(struct saver *saver)
 {
     const struct snapshot_visitor visitor = {.visit = save_key,
                                              .begin = begin_large,
                                              .element = save_element,
                                              .end = end_large,
-                                             .hurry = hurry,
                                              .rest = rest,
                                              .context = saver,
                                              .sees_expired = saver->request->with_expired};

@@ -44,12 +44,6 @@ static void flush(struct rdb_writer *writer)
     }
 }
 
-void rdb_writer_flush_if_full(struct rdb_writer *writer)
-{
-    if (writer->out.size >= FLUSH_BYTES)
-        flush(writer);
-}
-
 enum status rdb_writer_flush(struct rdb_writer *writer)
 {
     flush(writer);
@@ -58,7 +52,7 @@ enum status rdb_writer_flush(struct rdb_writer *writer)
 
 static inline void flush_if_full(struct rdb_writer *writer)
 {
-    if (UNLIKELY(writer->out.size >= FLUSH_BYTES) && writer->sink != NULL && !writer->is_held)
+    if (UNLIKELY(writer->out.size >= FLUSH_BYTES) && writer->sink != NULL)
         flush(writer);
 }
 
@@ -71,7 +65,7 @@ void rdb_write_byte(struct rdb_writer *writer, unsigned byte)
 void rdb_write_bytes(struct rdb_writer *writer, struct slice bytes)
 {
     flush_if_full(writer);
-    if (bytes.size >= FLUSH_BYTES && writer->sink != NULL && !writer->is_held) {
+    if (bytes.size >= FLUSH_BYTES && writer->sink != NULL) {
         flush(writer);
         give(writer, bytes);
         return;

@@ -32,13 +32,11 @@ struct rdb_writer {
     enum status status;
     struct buffer scratch;
     uint64_t elements; /* announced elements still to come */
-    bool is_held;      /* all bytes stay in `out` until rdb_writer_flush */
 };
 
 void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink);
 void rdb_writer_fini(struct rdb_writer *writer);
 must_check enum status rdb_writer_flush(struct rdb_writer *writer);
-void rdb_writer_flush_if_full(struct rdb_writer *writer); /* behind a hold, at a good place */
 
 static inline uint64_t rdb_writer_offset(const struct rdb_writer *writer)
 {

@@ -10,7 +10,7 @@
 
 struct snapshot;
 
-/* What a writer does with the keys. */
+/* What a writer does with the keys. Nobody waits for it: it may write, and sleep. */
 struct snapshot_visitor {
     /* Each key once, in any order of keys and databases, except expired keys that the visitor does not see. The entry
      * is valid until the function returns. */
@@ -20,10 +20,7 @@ struct snapshot_visitor {
     void (*begin)(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context);
     former_fn element;
     void (*end)(void *context);
-    /* True: other threads wait for what is visited from now on, so `visit` only takes it down. False: it may write, and
-     * sleep, again. NULL: does not matter. */
-    void (*hurry)(bool hurries, void *context);
-    /* Now and then, when there is no hurry. False: the rest is not visited. May be NULL. */
+    /* Now and then. False: the rest is not visited. May be NULL. */
     bool (*rest)(void *context);
     void *context;
     bool sees_expired; /* visits expired keys, too, and all keys with their expired members */

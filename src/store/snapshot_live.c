@@ -39,6 +39,7 @@ struct left_table {
 /* What was left for a snapshot: the state of a key, or a table. */
 struct left {
     struct mpsc_node node;
+    struct left *next;        /* of those that the thread took down itself */
     struct left_table *table; /* NULL: it is a key */
     uint64_t from;            /* of a table: what is below this place is written */
     struct large *large;      /* not NULL: the key's value; the entry's is not its own */
@@ -171,16 +172,25 @@ static void push(struct live_snapshot *live, struct left *left)
     mpsc_push(&live->left, &left->node);
 }
 
-/* The stripe is held. */
-static void leave_entry(struct live_snapshot *live, const struct stripe *stripe, unsigned db, const struct entry *entry)
+/* A copy of the entry without its value. */
+static struct left *left_create(const struct entry *entry, unsigned db)
 {
     const size_t size = entry_copy_bytes(entry);
     struct left *left = mem_alloc(offsetof(struct left, entry) + size);
 
     left->table = NULL;
     left->large = NULL;
+    left->bytes = 0;
     left->db = db;
     memcpy(&left->entry, entry, size);
+    return left;
+}
+
+/* The stripe is held. */
+static void leave_entry(struct live_snapshot *live, const struct stripe *stripe, unsigned db, const struct entry *entry)
+{
+    struct left *left = left_create(entry, db);
+
     left->bytes = mem_usable(left);
     if (UNLIKELY(large_suits(live->store, entry))) {
         left->large = large_use(live->store, stripe, entry, live->number);
@@ -328,6 +338,8 @@ struct visit {
     uint64_t from;                          /* places below it are written: a scan may meet them again */
     uint64_t effort;
     uint32_t keys;
+    struct left *taken, **taken_end; /* keys that were taken down under the lock */
+    struct buffer elements;          /* of a large value, likewise */
 };
 
 static void show(const struct visit *visit, const struct entry *entry)
@@ -350,6 +362,17 @@ static uint64_t effort_of(const struct store *store, const struct entry *entry)
     return entry->type != TYPE_STRING ? store->types[entry->type].ops->free_effort(entry_value(entry)) : 0;
 }
 
+/* Others wait for the stripe, so the entry is visited when it is released. */
+static void take_down(struct visit *visit, const struct entry *entry)
+{
+    struct left *left = left_create(entry, visit->db);
+
+    entry_copy_value(visit->live->store, entry, &left->entry);
+    left->next = NULL;
+    *visit->taken_end = left;
+    visit->taken_end = &left->next;
+}
+
 /* Under the stripe's lock. */
 static void meet(void *item, void *context)
 {
@@ -367,10 +390,10 @@ static void meet(void *item, void *context)
     visit->keys++;
     effort = effort_of(live->store, entry);
     visit->effort += effort;
-    if (UNLIKELY(effort >= PIECE_EFFORT)) /* nobody waits for it: it is written outside */
+    if (UNLIKELY(effort >= PIECE_EFFORT))
         leave_entry(live, visit->stripe, visit->db, entry);
     else
-        show(visit, entry);
+        take_down(visit, entry);
 }
 
 /* Enters the gate, and takes the stripe. Never waits for a stripe inside of the gate: who holds it may wait for the
@@ -460,12 +483,6 @@ static void visit_table(struct visit *visit, const struct left *left)
     } while (rest(visit) && next != 0);
 }
 
-static void hurry(const struct visit *visit, bool hurries)
-{
-    if (visit->visitor != NULL && visit->visitor->hurry != NULL)
-        visit->visitor->hurry(hurries, visit->visitor->context);
-}
-
 /* Takes the stripe that guards the value; NULL: nobody changes it any more. */
 static const struct stripe *enter_large(struct live_snapshot *live, const struct large *large)
 {
@@ -481,24 +498,54 @@ static const struct stripe *enter_large(struct live_snapshot *live, const struct
     }
 }
 
-/* The next piece of the value. False: that was all of it. */
-static bool give_piece(const struct visit *visit, struct large *large)
+struct element_head {
+    size_t first_size, second_size;
+    double score;
+};
+
+/* Under the stripe's lock. */
+static void take_element(const struct former_element *element, void *context)
 {
-    const struct snapshot_visitor *visitor = visit->visitor;
+    struct buffer *elements = context;
+    const struct element_head head = {element->first.size, element->second.size, element->score};
+
+    buffer_append(elements, &head, sizeof(head));
+    buffer_append_slice(elements, element->first);
+    buffer_append_slice(elements, element->second);
+}
+
+static void visit_elements(const struct visit *visit)
+{
+    const char *at = visit->elements.data, *end = at + visit->elements.size;
+
+    while (at != end) {
+        struct element_head head;
+        struct former_element element;
+
+        memcpy(&head, at, sizeof(head));
+        at += sizeof(head);
+        element = (struct former_element){slice_make(at, head.first_size),
+                                          slice_make(at + head.first_size, head.second_size), head.score};
+        at += head.first_size + head.second_size;
+        visit->visitor->element(&element, visit->visitor->context);
+    }
+}
+
+/* The next piece of the value. False: that was all of it. */
+static bool give_piece(struct visit *visit, struct large *large)
+{
     struct live_snapshot *live = visit->live;
-    const struct stripe *stripe;
-    uint64_t since_us;
+    const struct stripe *stripe = enter_large(live, large);
+    const uint64_t since_us = clock_monotonic_us();
     bool more;
 
-    hurry(visit, true);
-    stripe = enter_large(live, large);
-    since_us = clock_monotonic_us();
-    more = large_give(large, live->number, LARGE_PIECE, visitor->element, visitor->context);
+    buffer_clear(&visit->elements);
+    more = large_give(large, live->number, LARGE_PIECE, take_element, &visit->elements);
     if (stripe != NULL) {
         raise_to(&live->held_us, clock_monotonic_us() - since_us);
         leave(live, stripe);
     }
-    hurry(visit, false);
+    visit_elements(visit);
     return more;
 }
 
@@ -555,6 +602,16 @@ static void visit_left(struct visit *visit)
     }
 }
 
+static void visit_taken(struct visit *visit)
+{
+    for (struct left *left = visit->taken, *next; left != NULL; left = next) {
+        next = left->next;
+        visit->db = left->db;
+        show(visit, &left->entry);
+        left_free(visit->live, left);
+    }
+}
+
 static void walk_stripe(struct visit *visit, struct stripe *stripe)
 {
     struct live_snapshot *live = visit->live;
@@ -563,14 +620,15 @@ static void walk_stripe(struct visit *visit, struct stripe *stripe)
     do {
         uint64_t since_us;
 
-        hurry(visit, true);
+        visit->taken = NULL;
+        visit->taken_end = &visit->taken;
         enter(live, stripe);
         since_us = clock_monotonic_us();
         walk_piece(visit, stripe);
         is_written = live->places[stripe->index] == PLACE_WRITTEN;
         raise_to(&live->held_us, clock_monotonic_us() - since_us);
         leave(live, stripe);
-        hurry(visit, false);
+        visit_taken(visit);
         (void)rest(visit);
         visit_left(visit);
     } while (!is_written);
@@ -587,6 +645,7 @@ static bool live_each(struct snapshot *snapshot, const struct snapshot_visitor *
         walk_stripe(&visit, &live->store->stripes[i]);
     visit_left(&visit); /* of the last stripe; no change leaves anything from here on */
     assert(load(&live->kept_bytes) == 0);
+    buffer_fini(&visit.elements);
     return rest(&visit);
 }
 

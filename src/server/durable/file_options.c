@@ -188,8 +188,7 @@ static const struct option_enum methods[] = {
 
 enum snapshot_method snapshot_method(void)
 {
-    /* Not a thread by itself as long as it copies large values (snapshot_live.h). */
-    return OPTION_GET(method) == METHOD_THREADS ? SNAPSHOT_THREADS : SNAPSHOT_FORK;
+    return OPTION_GET(method) == METHOD_FORK ? SNAPSHOT_FORK : SNAPSHOT_THREADS;
 }
 
 uint64_t snapshot_kept_most(void)
@@ -201,7 +200,7 @@ uint64_t snapshot_kept_most(void)
 
 static const struct option_row snapshot_rows[] = {
     ROW_ENUM("snapshot-method", &method, METHOD_AUTO, methods, OPTION_MUTABLE,
-             "How keys are saved while the server continues: by threads, or by a forked process; auto: a process."),
+             "How keys are saved while the server continues: by threads, or by a forked process; auto: by threads."),
     ROW_MEMORY("snapshot-memory-limit", &kept_most, 0, 0, INT64_MAX, OPTION_MUTABLE,
                "Bytes that changes leave for a running snapshot before writers slow down; 0: a twentieth of the data."),
 };

@@ -17,12 +17,12 @@ test "what the log says from start to end" {keydb} {
     set c [connect -port $port -tls 0]
     $c set k v
     log_has $id "- Accepted 127.0.0.1:*" "* 1 changes in 1 seconds. Saving..." \
-        "* Background saving started by pid *" "* DB saved on disk" "* Background saving terminated with success"
+        "* Background saving started by *" "* DB saved on disk" "* Background saving terminated with success"
     $c config rewrite
     $c config set appendonly yes
     log_has $id "# CONFIG REWRITE executed with success." \
         "* Creating AOF incr file temp-appendonly.aof.incr on background rewrite" \
-        "* Background append only file rewriting started by pid *" \
+        "* Background append only file rewriting started by *" \
         "* Successfully created the temporary AOF base file *" "* Background AOF rewrite terminated with success" \
         "* Successfully renamed the temporary AOF base file * into appendonly.aof.1.base.rdb" \
         "* Successfully renamed the temporary AOF incr file * into appendonly.aof.1.incr.aof" \
