@@ -48,9 +48,9 @@ static struct {
     char own_temp_path[TEMP_NAME_BYTES]; /* const: of files that no child writes */
     _Atomic bool writes_own;             /* atomic: there may be such a file now; read in a signal's handler */
     int64_t wish_seconds, wish_changes;  /* worker 0's: why */
-    struct data_history history;         /* of the keys that are saved; owner: who owns the gate, or the child */
+    struct data_history history;         /* of the moment that was noted last; owner: who owns the gate */
     bool has_history;
-    struct data_order order; /* likewise; empty: files have none */
+    struct data_order order; /* likewise, or the forked child; empty: files have none */
     /* atomic, relaxed: each is one number, and they need not fit together */
     _Atomic uint64_t saved_changes; /* changes that the last snapshot has */
     _Atomic uint64_t child_changes; /* changes that the running child's file has */
@@ -98,6 +98,7 @@ static const char *apply_denial(const struct option_row *row)
 struct plan {
     struct rdb_save_request request;
     char bits[NUMBER_I64_SPACE], time[NUMBER_I64_SPACE], memory[NUMBER_I64_SPACE];
+    struct data_history history; /* the facts point into it */
     struct data_history_texts texts;
     struct rdb_aux aux[AUX_MOST];
 };
@@ -159,7 +160,8 @@ static void make_whole_plan(struct plan *plan)
     make_plan(plan);
     add_aux(plan, SLICE("aof-base"), SLICE("0"));
     if (state.has_history) {
-        data_history_write(&state.history, &plan->texts, plan->aux + plan->request.aux_count);
+        plan->history = state.history;
+        data_history_write(&plan->history, &plan->texts, plan->aux + plan->request.aux_count);
         plan->request.aux_count += DATA_HISTORY_FACTS;
         /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
         plan->request.with_expired = true;
@@ -412,6 +414,16 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
         log_warning("Error saving the data: %s", result.error);
 }
 
+static bool is_good(const struct child_report *report)
+{
+    return report->is_last && report->status == STATUS_OK;
+}
+
+static bool was_stopped(const struct child_report *report)
+{
+    return !report->is_last && strcmp(report->error, "stopped") == 0;
+}
+
 static void child_done(const struct child_report *report, void *context)
 {
     int64_t duration_us = (int64_t)clock_monotonic_us() - GET(started_us);
@@ -419,7 +431,7 @@ static void child_done(const struct child_report *report, void *context)
     (void)context;
     SET(last_duration_s, duration_us / (1000 * 1000));
     SET(last_cow_bytes, report->cow_bytes);
-    if (report->is_last && report->status == STATUS_OK) {
+    if (is_good(report)) {
         note_saved(GET(child_changes));
         log_notice("Background saving terminated with success");
         log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes, %" PRIu64 " MB of memory copied on write", report->keys,
@@ -427,13 +439,29 @@ static void child_done(const struct child_report *report, void *context)
         return;
     }
     (void)!file_remove(child_file.temp_path); /* a child has left it */
-    if (!report->is_last && strcmp(report->error, "stopped") == 0) {
+    if (was_stopped(report)) {
         log_notice("Background saving stopped"); /* we did it: no reason to refuse anything */
         return;
     }
     log_warning("Background saving failed: %s", report->error);
     SET(last_was_good, false);
     update_denial();
+}
+
+/* Of SAVE: its client gets the error, as with persistence_save. */
+static void aside_done(const struct child_report *report, void *context)
+{
+    struct persistence_waiter *waiter = context;
+
+    if (is_good(report)) {
+        note_saved(GET(child_changes));
+        log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes", report->keys, report->bytes);
+        waiter->done(waiter, NULL);
+        return;
+    }
+    (void)!file_remove(child_file.temp_path);
+    log_notice("SAVE: no file: %s", report->error);
+    waiter->done(waiter, was_stopped(report) ? "ERR The save was stopped" : "ERR");
 }
 
 uint64_t persistence_key_count(const struct store *store)
@@ -446,25 +474,51 @@ uint64_t persistence_key_count(const struct store *store)
     return count;
 }
 
-enum persistence_start persistence_start_child(struct access *access)
+/* False: errno has the reason. */
+must_check static bool start_task(struct access *access, void (*done)(const struct child_report *report, void *context),
+                                  void *context)
 {
     const struct child_task task = {.kind = CHILD_RDB,
                                     .run = run_child,
-                                    .done = child_done,
+                                    .done = done,
+                                    .context = context,
                                     .access = access,
                                     .keys_total = persistence_key_count(access->store),
                                     .needs_copy = data_order_is_on()};
 
     gate_assert_alone();
-    if (child_running() != CHILD_NONE)
-        return PERSISTENCE_BUSY;
-    SET(is_scheduled, false);
-    SET(last_try_s, (int64_t)time(NULL));
     SET(child_changes, all_changes());
     SET(started_us, (int64_t)clock_monotonic_us());
     persistence_note_moment(); /* before the fork: in the child a lock may be held */
     prepare_child();
-    if (!child_start(&task)) {
+    return child_start(&task);
+}
+
+bool persistence_may_save_aside(void)
+{
+    gate_assert_alone();
+    return snapshot_method() == SNAPSHOT_THREADS && !data_order_is_on() && child_running() == CHILD_NONE;
+}
+
+bool persistence_save_aside(struct access *access, struct persistence_waiter *waiter)
+{
+    assert(persistence_may_save_aside() && waiter->done != NULL);
+    if (!start_task(access, aside_done, waiter)) {
+        log_warning("Error saving the data: %s", strerror(errno));
+        return false;
+    }
+    log_notice("Saving by %s", child_name());
+    return true;
+}
+
+enum persistence_start persistence_start_child(struct access *access)
+{
+    gate_assert_alone();
+    if (child_running() != CHILD_NONE)
+        return PERSISTENCE_BUSY;
+    SET(is_scheduled, false);
+    SET(last_try_s, (int64_t)time(NULL));
+    if (!start_task(access, child_done, NULL)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
         SET(last_was_good, false);
         update_denial();

@@ -29,6 +29,13 @@ void persistence_teardown(void); /* main thread, after the workers have ended */
 
 /* False: it failed; the log has the reason. */
 must_check bool persistence_save(struct access *access);
+/* The same in a thread, while the server continues. False: not now, as it takes a process, or something else runs. */
+bool persistence_may_save_aside(void);
+struct persistence_waiter {
+    /* Once, in worker 0, or behind the end of all workers. NULL: the file is there. */
+    void (*done)(struct persistence_waiter *waiter, const char *error);
+};
+must_check bool persistence_save_aside(struct access *access, struct persistence_waiter *waiter); /* false: no `done` */
 enum persistence_start { PERSISTENCE_STARTED, PERSISTENCE_BUSY, PERSISTENCE_FAILED };
 /* Notes which moment of which history, and of which order, the data are now. Saving does so itself; others call it
  * before they fork a child that writes a base, or a file with the order. */

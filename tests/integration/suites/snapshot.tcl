@@ -175,6 +175,154 @@ with_server {enable-debug-command yes save {} snapshot-method threads} {
     }
 }
 
+# Sends SAVE on its own connection; returns when it has begun.
+proc snapshot_save {} {
+    set client [connect]
+    $client -send save
+    wait_for {[info_field rdb_bgsave_in_progress] == 1}
+    return $client
+}
+
+with_server {
+    enable-debug-command yes enable-protected-configs yes save {} snapshot-method threads server-threads 2
+    min-clients-per-thread 1
+} {
+    test "during a SAVE others read and write, and its client waits" {} {
+        r config resetstat
+        # Each round's client may be on the other thread.
+        set clients {}
+        with_config {rdb-key-save-delay 300} {
+            foreach round {1 2} {
+                r flushall
+                snapshot_fill
+                set digest [r debug digest]
+                set saves [info_field rdb_saves]
+                lappend clients [set client [snapshot_save]]
+                snapshot_change
+                assert_equal 1 [r get new]
+                assert_equal 1 [info_field rdb_bgsave_in_progress]
+                assert_equal 1 [info_field blocked_clients]
+                assert_equal threads [info_field snapshot_method]
+                assert_equal OK [$client -read]
+                assert_equal [expr {$saves + 1}] [info_field rdb_saves]
+                assert_equal 0 [info_field rdb_bgsave_in_progress]
+                assert_equal 0 [info_field blocked_clients]
+                # What was changed meanwhile counts as not saved.
+                assert {[info_field rdb_changes_since_last_save] > 1000}
+                assert {[info_field rdb_changes_since_last_save] < 5000}
+                assert_equal PONG [$client ping]
+            }
+        }
+        # Its time is that of the whole.
+        assert_match "*calls=2,*" [info_field cmdstat_save commandstats]
+        regexp {usec_per_call=(\d+)} [info_field cmdstat_save commandstats] all us
+        assert {$us > 100000}
+        foreach client $clients {
+            $client -close
+        }
+        assert_equal OK [r debug reload nosave]
+        assert_equal $digest [r debug digest]
+    }
+
+    test "beside a SAVE no other save begins" {} {
+        snapshot_fill
+        with_config {rdb-key-save-delay 300} {
+            set client [snapshot_save]
+            assert_refused "ERR Background save already in progress" r save
+            assert_refused "ERR Background save already in progress" r bgsave
+            assert_refused "ERR Background save already in progress" r bgsave schedule
+            assert_equal 1 [info_field rdb_bgsave_in_progress]
+        }
+        assert_equal OK [$client -read]
+        $client -close
+        assert_equal OK [r save]
+    }
+
+    test "the client of a SAVE leaves, the file is made" {} {
+        snapshot_fill
+        with_config {rdb-key-save-delay 300} {
+            set saves [info_field rdb_saves]
+            set client [connect]
+            set id [$client client id]
+            $client -send save
+            wait_for {[info_field rdb_bgsave_in_progress] == 1}
+            assert_equal 1 [r client kill id $id]
+            assert_equal 1 [$client -closed 10000]
+            wait_for {[info_field blocked_clients] == 0}
+            assert_equal 1 [info_field rdb_bgsave_in_progress]
+            snapshot_wait
+            assert_equal [expr {$saves + 1}] [info_field rdb_saves]
+            # One that waits again, for something else, does not get the first one's answer.
+            set client [snapshot_save]
+            $client -close
+            snapshot_wait
+            assert_equal [expr {$saves + 2}] [info_field rdb_saves]
+        }
+    }
+
+    test "a client that wants no replies gets none for its SAVE" {} {
+        snapshot_fill
+        set client [connect]
+        $client -send client reply skip
+        $client -send save
+        $client -send echo done
+        assert_equal done [$client -read]
+        $client -close
+    }
+
+    test "a SAVE that is stopped or fails says so, and is no reason to refuse writes" {} {
+        snapshot_fill
+        r config resetstat
+        with_config {rdb-key-save-delay 1000} {
+            set client [snapshot_save]
+            r config set rdb-key-save-delay 0
+            r flushall
+            assert_error "ERR The save was stopped" {$client -read}
+            assert_equal 0 [info_field rdb_bgsave_in_progress]
+            assert_equal ok [info_field rdb_last_bgsave_status]
+            assert_equal {} [glob -nocomplain [srv dir]/temp-*]
+            assert_match "*failed_calls=1" [info_field cmdstat_save commandstats]
+            file mkdir [srv dir]/is-a-folder/full
+            with_config {dbfilename is-a-folder} {
+                assert_error "ERR" {$client save}
+            }
+            file delete -force [srv dir]/is-a-folder
+            assert_equal ok [info_field rdb_last_bgsave_status]
+            assert_equal OK [$client save]
+            $client -close
+        }
+    }
+}
+
+foreach {how expected} {{shutdown nosave} old {shutdown save} new} {
+    test "[string toupper $how] during a SAVE" {} [string map [list %H $how %E $expected] {
+        set folder [fresh_dir]
+        set port [free_port]
+        set arguments [list --port $port --dir $folder --save "" --snapshot-method threads --server-threads 2 \
+            --min-clients-per-thread 1 --enable-debug-command yes]
+        set id [server_launch $arguments]
+        wait_for {![catch {set ends [connect -port $port -tls 0]}]}
+        set saves [connect -port $port -tls 0]
+        $ends debug populate 1000
+        $ends set key old
+        $ends save
+        $ends set key new
+        $ends config set rdb-key-save-delay 10000
+        $saves -send save
+        wait_for {[string match "*Saving by a thread*Saving by a thread*" [process_log $id]]}
+        $ends config set rdb-key-save-delay 0
+        $ends -send %H
+        assert_equal 0 [process_wait $id]
+        assert_equal 1 [$saves -closed 10000]
+        assert_equal {} [glob -nocomplain $folder/temp-*]
+        set id [server_launch $arguments]
+        wait_for {![catch {set ends [connect -port $port -tls 0]}] && ![catch {$ends get key} value]}
+        assert_equal %E $value
+        $ends -close
+        process_stop $id
+    }]
+}
+
 with_server {enable-debug-command yes appendonly yes auto-aof-rewrite-percentage 0 save {} snapshot-method threads} {
     foreach preamble {yes no} {
         test "the base of an append-only file is the moment, preamble $preamble" {} [string map [list %P $preamble] {
