@@ -382,7 +382,7 @@ static void start(struct worker *worker)
     given.child_runs = child_start(&task);
     if (given.child_runs) {
         tell_it_is_made(worker->server);
-        log_notice("Background saving of the state for %u peers started by %s%s", count, child_name(),
+        log_notice("Background saving of the state for %u peers started by %s%s", count, child_name(CHILD_STATE),
                    given.is_part ? ": the part that is missing there" : "");
     } else {
         log_warning("Can't save the state for peers: fork: %s", strerror(errno));
@@ -394,7 +394,7 @@ static void look(struct worker *worker)
 {
     worker_assert_zero(worker);
     if (atomic_load_explicit(&given.waiting, memory_order_relaxed) == 0 || given.child_runs ||
-        child_running() != CHILD_NONE || loading_runs() || loading_replaces() || !active_is_on() ||
+        !child_may_start(CHILD_STATE, true) || loading_runs() || loading_replaces() || !active_is_on() ||
         server_is_stopping(worker->server)) {
         exclusive_drop(worker, GATE_WISH_STATE);
         return;

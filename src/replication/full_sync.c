@@ -563,7 +563,7 @@ static void start(struct worker *worker, const struct group *group, bool is_disk
     }
     if (failed == NULL)
         log_notice("Background %s started by %s: full sync with %u replicas", is_diskless ? "RDB transfer" : "saving",
-                   child_name(), group->count);
+                   child_name(CHILD_SYNC), group->count);
 }
 
 static bool is_due(struct group *group, bool *is_diskless)
@@ -584,14 +584,14 @@ static void begin_if_due(struct worker *worker)
     struct group group;
     bool is_diskless = false;
 
-    if (child_running() != CHILD_NONE || loading_runs() || server_is_stopping(worker->server) ||
+    if (!child_may_start(CHILD_SYNC, data_order_is_wanted()) || loading_runs() || server_is_stopping(worker->server) ||
         !is_due(&group, &is_diskless)) {
         exclusive_drop(worker, GATE_WISH_SYNC);
         return;
     }
     if (!exclusive_begin(worker, GATE_WISH_SYNC))
         return; /* looks again when it is woken */
-    if (is_due(&group, &is_diskless))
+    if (child_may_start(CHILD_SYNC, data_order_is_on()) && is_due(&group, &is_diskless))
         start(worker, &group, is_diskless);
     exclusive_end(worker);
     wake_all(worker);
@@ -625,7 +625,7 @@ void full_sync_wish(void)
 
 bool full_sync_runs(void)
 {
-    return child_running() == CHILD_SYNC;
+    return child_runs(CHILD_SYNC);
 }
 
 uint64_t full_sync_held_bytes(void)

@@ -77,10 +77,10 @@ static void save_aside(struct request *request)
 /* All wait only where no thread can save: forked processes are wanted, or one runs, or something else is written. */
 static void cmd_save(struct request *request)
 {
-    if (child_running() == CHILD_RDB || child_running() == CHILD_SYNC)
-        reply_error(request, "ERR Background save already in progress");
-    else if (persistence_may_save_aside())
+    if (persistence_may_save_aside())
         save_aside(request);
+    else if (child_runs(CHILD_RDB) || child_runs(CHILD_SYNC))
+        reply_error(request, "ERR Background save already in progress");
     else if (!persistence_save(request->access))
         reply_error(request, "ERR");
     else
@@ -105,14 +105,13 @@ static void start(struct request *request)
 static void cmd_bgsave(struct request *request)
 {
     bool schedules = request->arg_count == 2 && request_arg_is(request, 1, "schedule");
-    enum child_kind running = child_running();
 
     if (request->arg_count > 1 && !schedules) {
         reply_syntax_error(request);
-    } else if (running == CHILD_SYNC && !schedules) {
-        reply_error(request, "ERR Background save already in progress");
-    } else if (running == CHILD_NONE || running == CHILD_RDB) {
+    } else if (persistence_may_start_child()) {
         start(request);
+    } else if (child_runs(CHILD_RDB) || (child_runs(CHILD_SYNC) && !child_runs(CHILD_AOF) && !schedules)) {
+        reply_error(request, "ERR Background save already in progress");
     } else if (schedules) {
         persistence_schedule();
         reply_status(request, "Background saving scheduled");

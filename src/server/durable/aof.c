@@ -397,8 +397,8 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         return AOF_REWRITE_RUNS;
     if (GET(state) == AOF_SUSPENDED) /* not of data that is not whole, and not without a writer */
         SET(is_new, !loading_runs());
-    if (GET(state) == AOF_SUSPENDED || loading_runs() || child_running() != CHILD_NONE || is_in_transaction() ||
-        is_writer_in_the_way()) {
+    if (GET(state) == AOF_SUSPENDED || loading_runs() || !child_may_start(CHILD_AOF, data_order_is_on()) ||
+        is_in_transaction() || is_writer_in_the_way()) {
         SET(is_scheduled, true);
         log_notice("AOF background was scheduled");
         return AOF_REWRITE_SCHEDULED;
@@ -411,7 +411,7 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         note_failure();
         return AOF_REWRITE_FAILED;
     }
-    log_notice("Background append only file rewriting started by %s", child_name());
+    log_notice("Background append only file rewriting started by %s", child_name(CHILD_AOF));
     return AOF_REWRITE_STARTED;
 }
 
@@ -498,7 +498,7 @@ static void rewrite_at_gate(struct worker *worker, double growth)
 static bool may_begin(const struct worker *worker)
 {
     return GET(state) != AOF_STOPPING && GET(state) != AOF_SUSPENDED && !aof_writer_is_ending() &&
-           phase_now() == PHASE_NONE && child_running() == CHILD_NONE && !loading_runs() &&
+           phase_now() == PHASE_NONE && child_may_start(CHILD_AOF, data_order_is_wanted()) && !loading_runs() &&
            !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) &&
            !atomic_load_explicit(&worker->server->stopping, memory_order_relaxed);
 }
@@ -818,7 +818,7 @@ void aof_stop(void)
 void aof_stats(struct aof_stats *stats)
 {
     /* While the child is not taken leave of the next rewrite would have to wait. */
-    bool runs = phase_now() != PHASE_NONE || child_running() == CHILD_AOF;
+    bool runs = phase_now() != PHASE_NONE || child_runs(CHILD_AOF);
 
     *stats = (struct aof_stats){
         .is_rewriting = runs,

@@ -422,7 +422,7 @@ static bool sync_file(void)
 /* While a child writes, the disk may have enough to do. */
 static bool rests_for_child(void)
 {
-    return OPTION_IS(option_no_appendfsync_on_rewrite) && child_running() != CHILD_NONE;
+    return OPTION_IS(option_no_appendfsync_on_rewrite) && child_runs_any();
 }
 
 static void publish_acked(void)

@@ -1,6 +1,8 @@
-/* Work on the data as of one moment, while the server continues; at most one at a time. By snapshot-method it is done
- * in a thread, which sees a snapshot of data that go on changing (store/snapshot_live.h), or in a forked child, which
- * has a copy of all memory. A child reports its progress and its result through a pipe. */
+/* Work on the data as of one moment, while the server continues. By snapshot-method it is done in a thread, which sees
+ * a snapshot of data that go on changing (store/snapshot_live.h), or in a forked child, which has a copy of all memory.
+ * A child reports its progress and its result through a pipe.
+ *
+ * A child is alone. Of threads there may be two: one for this server's own files (RDB, AOF), one for others (SYNC). */
 #pragma once
 
 #include "base/compiler.h"
@@ -41,18 +43,20 @@ struct child_task {
     bool needs_copy;       /* it changes the data on the way: only in a process of its own */
 };
 
-/* Whoever calls owns the gate. False: one is running (EEXIST), or errno has the system's reason. */
+/* Whether what runs leaves room; any thread, but only the owner of the gate knows that it stays so. */
+bool child_may_start(enum child_kind kind, bool needs_copy);
+/* Whoever calls owns the gate. False: there is no room (EEXIST), or errno has the system's reason. */
 must_check bool child_start(const struct child_task *task);
-/* Worker 0, ten times a second, and when it is woken: reads the reports, and checks whether it has ended. */
+/* Worker 0, ten times a second, and when it is woken: reads the reports, and checks which have ended. */
 void child_look(void);
 bool child_has_ended(void); /* any thread: child_look has something to do */
 /* Any thread: ends it without waiting; `done` gets STATUS_INTERRUPTED. A file that has not got its name yet
  * (child_may_commit) does not get it any more. */
 void child_stop(enum child_kind kind);
-/* There, just before a file gets its name. False: it was stopped. True: child_committed follows. */
-must_check bool child_may_commit(void *context);
-void child_committed(void *context);
-void child_teardown(void); /* main thread, after the workers have ended: ends the child and waits */
+/* There, with its report, just before a file gets its name. False: it was stopped. True: child_committed follows. */
+must_check bool child_may_commit(void *report);
+void child_committed(void *report);
+void child_teardown(void); /* main thread, after the workers have ended: ends all and waits */
 
 /* Whoever calls owns the gate, and waits: the work is done in a process of its own, beside a child that may run. Its
  * result is *report. For what changes the data on the way, which stay as they are here. `run` makes no reports. False:
@@ -70,19 +74,22 @@ bool child_tell_keys(uint64_t keys, void *report);
 void child_become(int kept_fd, int other_fd);
 bool child_is_copy(void); /* true in a forked process */
 
-const char *child_name(void); /* for the log: "pid 123", or "a thread"; until this thread asks again */
+/* For the log: "pid 123", or "a thread"; until this thread asks again. */
+const char *child_name(enum child_kind kind);
 
 /* Any thread. */
-enum child_kind child_running(void);
+bool child_runs(enum child_kind kind);
+bool child_runs_any(void);
+int64_t child_running_s(enum child_kind kind); /* -1: it does not run */
+/* Where two run, numbers are sums, also that of the peaks; times are the longer one. */
 struct child_stats {
     uint64_t fork_count;
     int64_t last_fork_us;
-    int64_t running_s;                                    /* -1: none */
-    uint64_t keys, keys_total, cow_bytes, cow_peak_bytes; /* of the running child */
+    uint64_t keys, keys_total, cow_bytes, cow_peak_bytes; /* of what runs */
     int64_t cow_age_s;                                    /* age of the last report */
     const char *method;                                   /* of the last one: "threads", "fork", "none" */
-    struct live_costs live;                               /* of the last one in a thread */
-    int64_t gate_us;                                      /* for so long all waited for the last one to begin */
+    struct live_costs live; /* of threads that run, else of the last one if it was a thread */
+    int64_t gate_us;        /* for so long all waited for the last one to begin */
 };
 void child_stats(struct child_stats *stats);
 void child_stats_reset(void); /* CONFIG RESETSTAT: resets counts of forks; in an exclusive section */

@@ -27,9 +27,16 @@ static double percent(uint64_t part, uint64_t whole)
 /* Also for replicas: who watches the memory and the disk asks for both. */
 static bool makes_snapshot(void)
 {
-    const enum child_kind kind = child_running();
+    return child_runs(CHILD_RDB) || child_runs(CHILD_SYNC) || child_runs(CHILD_STATE);
+}
 
-    return kind == CHILD_RDB || kind == CHILD_SYNC || kind == CHILD_STATE;
+/* Of the one that has run for longest. -1: there is none. */
+static int64_t snapshot_running_s(void)
+{
+    const int64_t own_s = child_running_s(CHILD_RDB), sync_s = child_running_s(CHILD_SYNC);
+    const int64_t most_s = MAX(own_s, sync_s);
+
+    return MAX(most_s, child_running_s(CHILD_STATE));
 }
 
 static bool take_safe(void *into, const struct info_moment *moment)
@@ -40,7 +47,7 @@ static bool take_safe(void *into, const struct info_moment *moment)
     picture->is_loading = loading_runs();
     picture->is_loading_aside = loading_runs_aside();
     picture->is_saving = makes_snapshot();
-    picture->is_rewriting = child_running() == CHILD_AOF;
+    picture->is_rewriting = child_runs(CHILD_AOF);
     picture->aof_is_on = aof_is_on();
     return true;
 }
@@ -65,7 +72,7 @@ static void take(void *into, const struct info_moment *moment)
     }
     picture->is_saving = makes_snapshot();
     picture->is_rewriting = picture->rewriting.is_rewriting;
-    picture->saving_s = picture->is_saving ? picture->child.running_s : -1;
+    picture->saving_s = snapshot_running_s();
     picture->has_aof = aof_state() != AOF_OFF;
     picture->aof_is_on = aof_is_on();
     picture->keys_left = picture->child.keys_total - MIN(picture->child.keys, picture->child.keys_total);

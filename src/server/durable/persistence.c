@@ -103,14 +103,21 @@ struct plan {
     struct rdb_aux aux[AUX_MOST];
 };
 
-/* Of the file that a child writes. Owner: who owns the gate while no child runs, then the child. */
-static struct {
+/* What a child or thread writes, its moment's options and facts. Owner: who owns the gate while it does not run, then
+ * itself. One for the server's own files, one for syncs. */
+struct child_plan {
     struct plan plan;
     struct {
         struct slice *items; /* owned; they stay until the next file begins */
         uint32_t count, capacity;
     } libraries;
-    char path[FILE_PATH_SPACE]; /* of BGSAVE; in full, as the working directory may change */
+};
+
+static struct child_plan file_plan, sync_plan;
+
+/* Of BGSAVE, likewise. */
+static struct {
+    char path[FILE_PATH_SPACE]; /* in full, as the working directory may change */
     char temp_path[FILE_PATH_SPACE];
 } child_file;
 
@@ -171,37 +178,53 @@ static void make_whole_plan(struct plan *plan)
 
 static void keep_library(struct slice source, void *context)
 {
-    (void)context;
-    *ARRAY_PUSH(&child_file.libraries) = slice_make(mem_copy(source.data, source.size), source.size);
+    struct child_plan *its = context;
+
+    *ARRAY_PUSH(&its->libraries) = slice_make(mem_copy(source.data, source.size), source.size);
+}
+
+static void each_library(const struct child_plan *its, void (*take)(struct slice source, void *context), void *context)
+{
+    for (uint32_t i = 0; i < its->libraries.count; i++)
+        take(its->libraries.items[i], context);
 }
 
 void persistence_each_library(void (*take)(struct slice source, void *context), void *context)
 {
-    for (uint32_t i = 0; i < child_file.libraries.count; i++)
-        take(child_file.libraries.items[i], context);
+    each_library(&file_plan, take, context);
 }
 
-static void forget_libraries(void)
+static void each_library_of_sync(void (*take)(struct slice source, void *context), void *context)
 {
-    for (uint32_t i = 0; i < child_file.libraries.count; i++)
-        mem_free((void *)(uintptr_t)child_file.libraries.items[i].data);
-    ARRAY_FINI(&child_file.libraries);
+    each_library(&sync_plan, take, context);
+}
+
+static void forget_libraries(struct child_plan *its)
+{
+    for (uint32_t i = 0; i < its->libraries.count; i++)
+        mem_free((void *)(uintptr_t)its->libraries.items[i].data);
+    ARRAY_FINI(&its->libraries);
 }
 
 /* What a child cannot ask for later. */
-static struct plan *begin_child_plan(void)
+static struct plan *begin_child_plan(struct child_plan *its)
 {
     gate_assert_alone();
-    assert(child_running() == CHILD_NONE);
-    forget_libraries();
-    libraries_each(keep_library, NULL);
-    return &child_file.plan;
+    forget_libraries(its);
+    libraries_each(keep_library, its);
+    return &its->plan;
 }
 
-static void end_child_plan(void)
+static struct plan *begin_file_plan(void)
 {
-    if (child_file.plan.request.libraries != NULL)
-        child_file.plan.request.libraries = persistence_each_library;
+    assert(!child_runs(CHILD_RDB) && !child_runs(CHILD_AOF));
+    return begin_child_plan(&file_plan);
+}
+
+static struct plan *begin_sync_plan(void)
+{
+    assert(!child_runs(CHILD_SYNC) && !child_runs(CHILD_STATE));
+    return begin_child_plan(&sync_plan);
 }
 
 void persistence_note_moment(void)
@@ -305,20 +328,20 @@ bool persistence_save(struct access *access)
 
 void persistence_prepare_base(const struct persistence_base *base)
 {
-    struct plan *plan = begin_child_plan();
+    struct plan *plan = begin_file_plan();
 
     gate_assert_alone();
     make_plan(plan);
     add_aux(plan, SLICE("aof-base"), SLICE("1"));
     add_order(plan);
     plan->request.starts_writeback = base->starts_writeback;
-    end_child_plan();
+    plan->request.libraries = persistence_each_library;
 }
 
 enum status persistence_save_base(const struct persistence_base *base, struct snapshot *keys, char *error,
                                   size_t error_size)
 {
-    struct rdb_save_request request = child_file.plan.request;
+    struct rdb_save_request request = file_plan.plan.request;
     struct rdb_save_result result;
     enum status status;
 
@@ -345,7 +368,7 @@ static bool no_keys(struct snapshot *snapshot, const struct snapshot_visitor *vi
 
 void persistence_prepare_sync(const struct persistence_sync *sync)
 {
-    struct plan *plan = begin_child_plan();
+    struct plan *plan = begin_sync_plan();
 
     gate_assert_alone();
     make_plan(plan);
@@ -355,13 +378,11 @@ void persistence_prepare_sync(const struct persistence_sync *sync)
         add_aux(plan, sync->aux[i].name, sync->aux[i].value);
     plan->request.options.least = sync->least_version;
     plan->request.options.most = sync->most_version;
-    if (sync->without_libraries)
-        plan->request.libraries = NULL;
+    plan->request.libraries = sync->without_libraries ? NULL : each_library_of_sync;
     plan->request.with_mvcc = sync->with_mvcc;
     plan->request.with_expired = true; /* the stream behind it says when they go, or that they stay */
     if (sync->with_order)
         add_order(plan);
-    end_child_plan();
 }
 
 enum status persistence_save_sync(const struct persistence_sync *sync, struct snapshot *keys,
@@ -369,7 +390,7 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
 {
     static const struct snapshot_kind empty = {.database_bound = no_databases, .each = no_keys};
     struct snapshot none = {.kind = &empty, .access = keys->access};
-    struct rdb_save_request request = child_file.plan.request;
+    struct rdb_save_request request = sync_plan.plan.request;
 
     request.keys = sync->without_keys ? &none : keys;
     request.progress = sync->progress;
@@ -385,8 +406,8 @@ static void prepare_child(void)
 {
     char temp_name[TEMP_NAME_BYTES];
 
-    make_whole_plan(begin_child_plan());
-    end_child_plan();
+    make_whole_plan(begin_file_plan());
+    file_plan.plan.request.libraries = persistence_each_library;
     file_full_path(child_file.path, persistence_file());
     (void)snprintf(temp_name, sizeof(temp_name), "temp-bg-%d.rdb", (int)getpid());
     file_full_path(child_file.temp_path, temp_name);
@@ -395,7 +416,7 @@ static void prepare_child(void)
 
 static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
-    struct rdb_save_request request = child_file.plan.request;
+    struct rdb_save_request request = file_plan.plan.request;
     struct rdb_save_result result;
 
     (void)context;
@@ -494,10 +515,16 @@ must_check static bool start_task(struct access *access, void (*done)(const stru
     return child_start(&task);
 }
 
+bool persistence_may_start_child(void)
+{
+    gate_assert_alone();
+    return child_may_start(CHILD_RDB, data_order_is_on());
+}
+
 bool persistence_may_save_aside(void)
 {
     gate_assert_alone();
-    return snapshot_method() == SNAPSHOT_THREADS && !data_order_is_on() && child_running() == CHILD_NONE;
+    return snapshot_method() == SNAPSHOT_THREADS && !data_order_is_on() && persistence_may_start_child();
 }
 
 bool persistence_save_aside(struct access *access, struct persistence_waiter *waiter)
@@ -507,14 +534,14 @@ bool persistence_save_aside(struct access *access, struct persistence_waiter *wa
         log_warning("Error saving the data: %s", strerror(errno));
         return false;
     }
-    log_notice("Saving by %s", child_name());
+    log_notice("Saving by %s", child_name(CHILD_RDB));
     return true;
 }
 
 enum persistence_start persistence_start_child(struct access *access)
 {
     gate_assert_alone();
-    if (child_running() != CHILD_NONE)
+    if (!persistence_may_start_child())
         return PERSISTENCE_BUSY;
     SET(is_scheduled, false);
     SET(last_try_s, (int64_t)time(NULL));
@@ -524,7 +551,7 @@ enum persistence_start persistence_start_child(struct access *access)
         update_denial();
         return PERSISTENCE_FAILED;
     }
-    log_notice("Background saving started by %s", child_name());
+    log_notice("Background saving started by %s", child_name(CHILD_RDB));
     return PERSISTENCE_STARTED;
 }
 
@@ -575,7 +602,7 @@ static void look(struct worker *worker)
     worker_assert_zero(worker);
     child_look();
     reaper_look();
-    if (child_running() != CHILD_NONE || loading_runs() || !is_due() ||
+    if (!child_may_start(CHILD_RDB, data_order_is_wanted()) || loading_runs() || !is_due() ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->stopping, memory_order_relaxed)) {
         exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
@@ -699,7 +726,6 @@ void persistence_note_loaded(uint64_t loaded, uint64_t expired)
 void persistence_stats(struct persistence_stats *stats)
 {
     *stats = (struct persistence_stats){
-        .runs = child_running() == CHILD_RDB,
         .last_was_good = GET(last_was_good),
         .last_duration_s = GET(last_duration_s),
         .saves = GET(saves),
@@ -737,7 +763,8 @@ void persistence_setup(struct rdb_limits (*limits)(void))
 void persistence_teardown(void)
 {
     gate_assert_main_alone();
-    forget_libraries();
+    forget_libraries(&file_plan);
+    forget_libraries(&sync_plan);
     data_order_fini(&state.order);
     save_points_teardown();
 }

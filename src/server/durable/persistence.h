@@ -29,7 +29,9 @@ void persistence_teardown(void); /* main thread, after the workers have ended */
 
 /* False: it failed; the log has the reason. */
 must_check bool persistence_save(struct access *access);
-/* The same in a thread, while the server continues. False: not now, as it takes a process, or something else runs. */
+/* Whether BGSAVE may begin: no file is written by a child or thread, and nothing that has to be alone runs. */
+bool persistence_may_start_child(void);
+/* SAVE in a thread, while the server continues. False: not now, as it takes a process, or something else runs. */
 bool persistence_may_save_aside(void);
 struct persistence_waiter {
     /* Once, in worker 0, or behind the end of all workers. NULL: the file is there. */
@@ -99,7 +101,6 @@ extern const char persistence_denial[];
 uint64_t persistence_changes(void); /* since the begin of the last snapshot */
 int64_t persistence_last_save_s(void);
 struct persistence_stats {
-    bool runs; /* a child is saving */
     bool last_was_good;
     int64_t last_duration_s; /* -1: there was none */
     uint64_t saves;          /* finished since start or CONFIG RESETSTAT */

@@ -343,3 +343,98 @@ with_server {enable-debug-command yes appendonly yes auto-aof-rewrite-percentage
         }]
     }
 }
+
+proc snapshot_field {name field} {
+    return [section_field $name persistence $field]
+}
+
+# A full sync and a file that overlap, in both orders, while keys change: each has its own moment.
+proc snapshot_beside_sync {start field reload} {
+    with_group {m ours {snapshot-method threads appendonly yes auto-aof-rewrite-percentage 0} r ours {}} {
+        set saver [member_connect m]
+        foreach order {{file sync} {sync file}} {
+            follow r no
+            on r set own 1 ;# so it needs a full sync
+            on m flushall
+            on m debug populate 1000 key 100
+            on m function load replace "#!lua name=lib\nredis.register_function{function_name='f',\
+                callback=function() return '$order' end, flags={'no-writes'}}"
+            set syncs [lindex [sync_counts m] 0]
+            on m config set rdb-key-save-delay 1000
+            set total 0
+            foreach what $order {
+                if {$what eq "file"} {
+                    set digest [on m debug digest]
+                    $saver -send {*}$start
+                } else {
+                    follow r m
+                }
+                incr total 1000
+                wait_for {[snapshot_field m current_save_keys_total] >= $total}
+                for {set i 0} {$i < 500} {incr i} {
+                    on m append key:$i $what
+                }
+                on m set $what 1
+            }
+            # Both are far from their ends.
+            assert_equal 1 [snapshot_field m $field]
+            assert_equal 1 [snapshot_field m rdb_bgsave_in_progress]
+            assert_equal threads [snapshot_field m snapshot_method]
+            assert {[snapshot_field m current_save_keys_total] > 2000}
+            assert {[snapshot_field m snapshot_kept_keys] > 500}
+            on m config set rdb-key-save-delay 0
+            $saver -read
+            wait_same m r
+            wait_for {[snapshot_field m $field] == 0 && [snapshot_field m rdb_bgsave_in_progress] == 0}
+            assert_equal 0 [snapshot_field m snapshot_kept_bytes]
+            assert_equal [expr {$syncs + 1}] [lindex [sync_counts m] 0]
+            assert_equal $order [on r fcall_ro f 0]
+            if {$reload eq "loadaof"} {
+                set digest [on m debug digest]
+            }
+            assert_equal OK [on m debug {*}$reload]
+            assert_equal $digest [on m debug digest]
+            assert_equal $order [on m fcall_ro f 0]
+        }
+        $saver -close
+    }
+}
+
+foreach {name field reload} {
+    bgsave rdb_bgsave_in_progress {reload nosave}
+    save rdb_bgsave_in_progress {reload nosave}
+    bgrewriteaof aof_rewrite_in_progress loadaof
+} {
+    test "[string toupper $name] and a full sync at once" {} [list snapshot_beside_sync $name $field $reload]
+}
+
+test "FLUSHALL stops a save and a full sync, and the replica asks again" {} {
+    with_group {m ours {snapshot-method threads} r ours {}} {
+        on m debug populate 2000
+        on m config set rdb-key-save-delay 10000
+        on m bgsave
+        wait_for {[snapshot_field m current_save_keys_total] == 2000}
+        follow r m
+        wait_for {[snapshot_field m current_save_keys_total] == 4000}
+        on m config set rdb-key-save-delay 0
+        on m flushall
+        on m set new 1
+        wait_for {[snapshot_field m rdb_bgsave_in_progress] == 0}
+        assert_equal 0 [snapshot_field m rdb_saves]
+        wait_same m r
+        assert_equal 1 [on r dbsize]
+        assert_equal 2 [lindex [sync_counts m] 0]
+        assert_equal {} [glob -nocomplain [member m dir]/temp-*]
+    }
+}
+
+test "a server ends while it saves and sends" {} {
+    with_group {m ours {snapshot-method threads rdb-key-save-delay 10000} r ours {}} {
+        on m debug populate 2000
+        on m bgsave
+        follow r m
+        wait_for {[snapshot_field m current_save_keys_total] == 4000}
+        member_end m
+        assert_equal {} [glob -nocomplain [member m dir]/temp-*]
+    }
+}
