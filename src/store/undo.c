@@ -506,6 +506,11 @@ bool key_undo_is_apart(const struct key_undo *undo, bool is_addition)
     return true;
 }
 
+bool key_undo_is_whole(const struct key_undo *undo)
+{
+    return undo->was_missing || undo->is_number || undo->whole != NULL;
+}
+
 int64_t key_undo_amount(const struct key_undo *undo, struct slice *member)
 {
     struct slice steps = slice_make(undo->steps, undo->steps_size);

@@ -52,6 +52,8 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
 /* True if it takes back changes of members, or (is_addition) additions to integers, and nothing else: then it does so
  * also if others like it have been done to the key since, to other members or to any integers. */
 bool key_undo_is_apart(const struct key_undo *undo, bool is_addition);
+/* True if what the key was does not depend on what it is: all that came behind need not be taken back before. */
+bool key_undo_is_whole(const struct key_undo *undo);
 /* Of one that takes back an addition, and nothing else. Returns the amount; *member has no data if it was added to the
  * key itself. */
 int64_t key_undo_amount(const struct key_undo *undo, struct slice *member);

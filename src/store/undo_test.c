@@ -10,6 +10,8 @@
 #include "data/zset.h"
 #include "store/stamp.h"
 #include "store/subkey_ttl.h"
+#include "store/window.h"
+#include "store/window_copy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +37,7 @@ static struct store *store;
 static struct store_counters counters;
 static struct access access_;
 static struct random random_;
+static struct window_copy *copy;
 
 static unsigned below(unsigned bound)
 {
@@ -122,9 +125,9 @@ static void flush_lines(struct lines *lines, struct buffer *to, bool sorted)
     lines->count = 0;
 }
 
-static struct buffer describe(unsigned db, const struct key *key)
+/* its_store: NULL: it is not at hand. */
+static struct buffer describe_entry(const struct store *its_store, const struct entry *entry)
 {
-    const struct entry *entry = access_look(&access_, db, key);
     struct buffer text = {0};
     char room[ENTRY_INT_TEXT_BYTES];
     struct lines lines;
@@ -138,7 +141,8 @@ static struct buffer describe(unsigned db, const struct key *key)
         return text;
     }
     rows[entry->type].ops->validate(entry_value(entry));
-    subkey_ttl_validate(store, entry);
+    if (its_store != NULL)
+        subkey_ttl_validate(its_store, entry);
     if (entry->type == TYPE_LIST)
         add_elements(&lines, entry_value(entry));
     else if (entry->type == TYPE_ZSET)
@@ -151,6 +155,11 @@ static struct buffer describe(unsigned db, const struct key *key)
     entry_each_member_deadline(entry, add_number, &lines);
     flush_lines(&lines, &text, true);
     return text;
+}
+
+static struct buffer describe(unsigned db, const struct key *key)
+{
+    return describe_entry(store, access_look(&access_, db, key));
 }
 
 /* ----------------------------------------------------------------------------------------------------- changes -- */
@@ -474,6 +483,36 @@ static void take_back(struct operation *operation)
     }
 }
 
+/* All operations of a key are taken back on a copy: that is the key before them, and the key is as it was. */
+static void expect_base(const struct operation *operations, unsigned count, unsigned db, unsigned index)
+{
+    struct merge_step steps[STEPS] = {{0}};
+    struct window_key *known = mem_alloc_zero(sizeof(*known) + keys[index].name.size);
+    struct buffer now = describe(db, &keys[index]), base;
+
+    for (unsigned i = 0; i < count; i++)
+        steps[i].undo = (struct merge_undo *)operations[i].undos[db][index];
+    known->record = (struct merge_record){.steps = steps, .count = count};
+    known->hash = keys[index].hash;
+    known->db = db;
+    known->name_size = (uint32_t)keys[index].name.size;
+    memcpy(known->name, keys[index].name.data, keys[index].name.size);
+    base = describe_entry(NULL, window_copy_base(copy, &access_, known));
+    window_copy_release(copy, known);
+    assert_true(slice_equal(buffer_slice(&base), buffer_slice(&operations[0].before[db][index])));
+    expect_same(db, &keys[index], &now);
+    buffer_fini(&base);
+    mem_free(known);
+}
+
+static void expect_bases(const struct operation *operations, unsigned count)
+{
+    for (unsigned db = 0; db < DATABASES; db++) {
+        for (unsigned i = 0; i < KEYS; i++)
+            expect_base(operations, count, db, i);
+    }
+}
+
 static void every_change_is_taken_back(void **state)
 {
     static struct operation operations[STEPS];
@@ -481,11 +520,13 @@ static void every_change_is_taken_back(void **state)
     (void)state;
     random_ = test_random("undo_test");
     start();
+    copy = window_copy_create(store);
     for (unsigned round = 0; round < ROUNDS; round++) {
         unsigned count = 1 + below(STEPS), back = below(count + 1);
 
         for (unsigned i = 0; i < count; i++)
             run_one(&operations[i]);
+        expect_bases(operations, count);
         while (count > back)
             take_back(&operations[--count]);
         while (count > 0) {
@@ -498,6 +539,7 @@ static void every_change_is_taken_back(void **state)
             count--;
         }
     }
+    window_copy_destroy(&copy);
     finish();
 }
 

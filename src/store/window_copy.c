@@ -1,0 +1,118 @@
+#include "store/window_copy.h"
+
+#include "base/array.h"
+#include "base/mem.h"
+#include "store/lookup.h"
+#include "store/undo.h"
+#include "store/window.h"
+
+#include <string.h>
+
+/* A store of one stripe and one key, whose lock guards all of this. It has the rank of stripes: nobody who holds it
+ * takes another one. */
+struct window_copy {
+    struct store *store; /* const */
+    struct access access;
+    struct store_counters counters;
+    struct {
+        struct key_undo **items;
+        uint32_t count, capacity;
+    } undos; /* of the steps, from the oldest on */
+};
+
+struct window_copy *window_copy_create(const struct store *of)
+{
+    struct window_copy *copy = mem_alloc_zero(sizeof(*copy));
+
+    copy->store = store_create(1, 1);
+    memcpy(copy->store->types, of->types, sizeof(of->types));
+    access_init(&copy->access, copy->store, &copy->counters);
+    copy->access.is_script = true; /* nothing waits until a stripe is released */
+    return copy;
+}
+
+void window_copy_destroy(struct window_copy **handle)
+{
+    struct window_copy *copy = *handle;
+
+    gate_assert_alone();
+    *handle = NULL;
+    if (copy == NULL)
+        return;
+    ARRAY_FINI(&copy->undos);
+    store_destroy(&copy->store);
+    mem_free(copy);
+}
+
+/* What is to be taken back. Returns whether that needs the value that the key has now. */
+static bool gather(struct window_copy *copy, const struct merge_record *record)
+{
+    struct merge_spot spot = {0, 0};
+
+    copy->undos.count = 0;
+    for (const struct merge_step *step; (step = merge_record_next(record, &spot)) != NULL;) {
+        struct key_undo *undo = (struct key_undo *)step->undo;
+
+        if (undo == NULL)
+            continue;
+        *ARRAY_PUSH(&copy->undos) = undo;
+        if (key_undo_is_whole(undo))
+            return false;
+    }
+    return true;
+}
+
+static void put(struct window_copy *copy, const struct key *key, const struct entry *entry)
+{
+    struct change change;
+
+    change_begin(&change, &copy->access, 0, key);
+    change_copy_value(&change, entry, entry_expire_ms(entry));
+    change_end(&change, EVENT_GENERIC, NULL);
+}
+
+/* What takes back is the list's, too, so that it is not spent. */
+static void take_back(struct window_copy *copy, const struct key *key)
+{
+    for (uint32_t i = copy->undos.count; i-- != 0;) {
+        struct key_undo *undo = key_undo_acquire(copy->undos.items[i]);
+
+        undo_apply(&copy->access, 0, key, undo);
+        key_undo_release(&copy->access, &undo);
+    }
+}
+
+static struct entry *look(const struct window_copy *copy, const struct key *key)
+{
+    return lookup_in_table(&stripe_db(&copy->store->stripes[0], 0)->keys, key);
+}
+
+const struct entry *window_copy_base(struct window_copy *copy, struct access *access,
+                                     const struct window_key *known) NO_THREAD_SAFETY_ANALYSIS
+{
+    const struct key key = window_name(known);
+    const struct entry *entry = lookup_raw(access, known->db, &key);
+
+    access_assert_holds(access, access_stripe_of(access, &key));
+    spinlock_acquire(&copy->store->stripes[0].lock);
+    access_begin(&copy->access, 0, false); /* before all deadlines */
+    assert(look(copy, &key) == NULL);
+    if (gather(copy, &known->record) && entry != NULL)
+        put(copy, &key, entry);
+    take_back(copy, &key);
+    return look(copy, &key);
+}
+
+void window_copy_release(struct window_copy *copy, const struct window_key *known) NO_THREAD_SAFETY_ANALYSIS
+{
+    const struct key key = window_name(known);
+
+    if (look(copy, &key) != NULL) {
+        struct change change;
+
+        change_begin(&change, &copy->access, 0, &key);
+        change_delete(&change);
+        change_end(&change, EVENT_GENERIC, NULL);
+    }
+    spinlock_release(&copy->store->stripes[0].lock);
+}
