@@ -526,7 +526,6 @@ static bool start_child(struct worker *worker)
                                     .context = worker,
                                     .access = access,
                                     .keys_total = persistence_key_count(worker->server->store),
-                                    .needs_copy = data_order_is_on(),
                                     .kept_fd = SYNC->pipe_end};
 
     access_begin(access, worker_now_ms(worker), true);
