@@ -317,6 +317,7 @@ out_config:
     acl_declared_teardown();
     acl_teardown();
     command_registry_teardown();
+    node_files_teardown();
     persistence_teardown();
     topics_teardown();
     tls_peers_teardown();

@@ -12,6 +12,7 @@
 #include "base/gate.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/mpsc.h"
 #include "persist/rdb_payload.h"
 #include "persist/rdb_read.h"
 #include "persist/rdb_write.h"
@@ -20,6 +21,7 @@
 #include "server/durable/child.h"
 #include "server/durable/persistence.h"
 #include "store/window.h"
+#include "store/window_copy.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,23 +85,7 @@ static void now(struct data_order *order)
     moment_fini(&moment);
 }
 
-/* Dirty keys count, too: that costs no more than a fork. */
-static bool has_lists_now(void)
-{
-    struct window_totals totals;
-
-    gate_assert_alone();
-    window_totals(server_instance()->store, &totals);
-    return totals.keys != totals.tombstones;
-}
-
 static const struct part *written; /* global: a forked child's; NULL: all is written */
-
-struct giving {
-    void (*take)(struct slice record, void *context);
-    void *context;
-    struct buffer bytes;
-};
 
 void node_files_write_part(const struct part *part)
 {
@@ -107,28 +93,46 @@ void node_files_write_part(const struct part *part)
     written = part;
 }
 
-/* A list is written as the value at its base, and the operations. Taking it back changes the key, which only a copy of
- * this process may do: its keys are written already. */
-static void give_list(struct window_key *known, struct giving *giving)
+/* What a stripe's window was at the moment: records, each behind its size. */
+struct left_records {
+    struct mpsc_node node;
+    struct buffer records;
+};
+
+/* Where operations are taken back, and what a thread writes of a moment while the window changes. */
+static struct {
+    struct window_copy *copy; /* const once it is there; created with the gate owned */
+    bool is_kept;             /* written with the gate owned, then by the snapshot's thread */
+    _Atomic bool is_let_go;   /* atomic: relaxed; nobody wants the rest */
+    struct mpsc left;         /* the snapshot's thread takes them out */
+} window_kept;
+
+static void put_sized(struct buffer *out, const struct moment_record *record)
 {
-    struct worker *worker = worker_self();
-    struct access *access = &worker->run.access;
+    const size_t at = out->size;
+    size_t size = 0;
+
+    buffer_append(out, &size, sizeof(size));
+    moment_write_record(out, record);
+    size = out->size - at - sizeof(size);
+    memcpy(out->data + at, &size, sizeof(size));
+}
+
+/* A list is written as the value at its base, and the operations. */
+static void put_list(struct access *access, const struct window_key *known, struct buffer *out)
+{
     const struct rdb_write_options options = {.least = RDB_VERSION_MOST, .most = RDB_VERSION_MOST};
-    const struct key key = window_name(known);
     struct moment_record record = {.db = known->db,
-                                   .name = key.name,
+                                   .name = window_name(known).name,
                                    .base = known->record.base_place,
                                    .dirty = known->dirty,
                                    .base_overwrote = known->record.base_overwrote,
                                    .expire_ms = EXPIRE_NEVER};
+    const struct entry *entry = window_copy_base(window_kept.copy, access, known);
     struct merge_spot spot = {0, 0};
     const struct merge_step *step;
-    const struct entry *entry;
     struct rdb_writer writer;
 
-    access_begin(access, 0, true); /* before all deadlines */
-    place_take_back(worker, known);
-    entry = access_look(access, known->db, &key);
     rdb_writer_init(&writer, &options, NULL);
     if (entry != NULL) {
         rdb_payload_write(&writer, entry);
@@ -136,50 +140,150 @@ static void give_list(struct window_key *known, struct giving *giving)
         record.expire_ms = entry_expire_ms(entry);
         record.payload = buffer_slice(&writer.out);
     }
+    window_copy_release(window_kept.copy, known);
     while ((step = merge_record_next(&known->record, &spot)) != NULL)
         *ARRAY_PUSH(&record.steps) = (struct moment_step){.place = step->op->place,
                                                           .prev = step->op->entry->prev,
                                                           .wall = step->op->entry->wall,
                                                           .joined = step->op->entry->joined,
                                                           .words = step->op->words};
-    moment_write_record(&giving->bytes, &record);
+    put_sized(out, &record);
     moment_record_fini(&record);
     rdb_writer_fini(&writer);
 }
 
-/* Of a key whose list is left out the base is its last operation. */
-static void give_record(struct access *access, struct window_key *known, void *context)
+static void put_known(struct access *access, struct window_key *known, void *context)
 {
-    struct giving *giving = context;
-    const struct key key = window_name(known);
     const struct moment_record record = {.db = db_in_file(access->store, known->db),
-                                         .name = key.name,
+                                         .name = window_name(known).name,
                                          .base = merge_record_last(&known->record),
                                          .dirty = known->dirty,
                                          .base_overwrote = known->record.base_overwrote && known->record.count == 0};
 
     if (written != NULL && !part_crosses(written, record.base, record.base_overwrote))
         return;
-    buffer_clear(&giving->bytes);
-    if (known->record.count != 0 && child_is_copy()) {
-        give_list(known, giving);
-        giving->take(buffer_slice(&giving->bytes), giving->context);
-        return;
-    }
-    if (known->record.value != NULL && (known->dirty.stamp == 0 || written != NULL))
-        return; /* its version says as much */
-    moment_write_record(&giving->bytes, &record);
-    giving->take(buffer_slice(&giving->bytes), giving->context);
+    if (known->record.count != 0)
+        put_list(access, known, context);
+    else if (known->record.value == NULL || (known->dirty.stamp != 0 && written == NULL))
+        put_sized(context, &record); /* else its version says as much */
 }
 
-static void give_records(struct access *access, void (*take)(struct slice record, void *context), void *context)
+static void put_stripe(struct access *access, uint32_t stripe, struct buffer *out)
 {
-    struct giving giving = {.take = take, .context = context};
+    window_each(access, stripe, put_known, out);
+}
+
+static void make_copy(const struct store *store)
+{
+    gate_assert_alone();
+    if (window_kept.copy == NULL)
+        window_kept.copy = window_copy_create(store);
+}
+
+static void leave(struct window_keeper *keeper, struct access *access, uint32_t stripe)
+{
+    struct left_records *left;
+
+    (void)keeper;
+    if (atomic_load_explicit(&window_kept.is_let_go, memory_order_relaxed))
+        return;
+    left = mem_alloc_zero(sizeof(*left));
+    put_stripe(access, stripe, &left->records);
+    if (left->records.size != 0)
+        mpsc_push(&window_kept.left, &left->node);
+    else
+        mem_free(left);
+}
+
+static void keep(void)
+{
+    static struct window_keeper keeper = {.leave = leave};
+    struct store *store = server_instance()->store;
 
     gate_assert_alone();
-    for (uint32_t i = 0; access->store->window != NULL && i <= access->store->stripe_mask; i++)
-        (child_is_copy() ? window_each : window_each_lasting)(access, i, give_record, &giving);
-    buffer_fini(&giving.bytes);
+    assert(!window_kept.is_kept);
+    if (store->window == NULL)
+        return;
+    make_copy(store);
+    atomic_store_explicit(&window_kept.is_let_go, false, memory_order_relaxed);
+    window_kept.is_kept = true;
+    window_keep(store, &keeper);
+}
+
+struct giving {
+    bool (*take)(struct slice record, void *context);
+    void *context;
+    bool is_live, is_wanted;
+    struct buffer records; /* of the stripe; it is not live */
+};
+
+static void give(struct giving *giving, const struct buffer *records)
+{
+    for (size_t at = 0, size; at < records->size && giving->is_wanted; at += size) {
+        memcpy(&size, records->data + at, sizeof(size));
+        at += sizeof(size);
+        giving->is_wanted = giving->take(slice_make(records->data + at, size), giving->context);
+    }
+}
+
+static void hold_stripe(struct access *access, uint32_t stripe, void *context)
+{
+    struct giving *giving = context;
+
+    if (giving->is_live)
+        window_leave(access, stripe);
+    else
+        put_stripe(access, stripe, &giving->records);
+}
+
+static bool give_some(void *context)
+{
+    struct giving *giving = context;
+    struct mpsc_node *node;
+
+    while (giving->is_live && (node = mpsc_pop(&window_kept.left)) != NULL) {
+        struct left_records *left = container_of(node, struct left_records, node);
+
+        give(giving, &left->records);
+        buffer_fini(&left->records);
+        mem_free(left);
+    }
+    give(giving, &giving->records);
+    buffer_clear(&giving->records);
+    return giving->is_wanted;
+}
+
+static void give_records(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context)
+{
+    struct giving giving = {.take = take, .context = context, .is_live = snapshot_is_live(keys), .is_wanted = true};
+    const struct snapshot_holder holder = {hold_stripe, give_some, &giving};
+
+    if (giving.is_live ? !window_kept.is_kept : keys->access->store->window == NULL)
+        return;
+    if (!giving.is_live)
+        make_copy(keys->access->store);
+    if (snapshot_each_stripe(keys, &holder) && giving.is_live) {
+        window_kept.is_kept = false;
+        window_keep_end(keys->access->store);
+    }
+    buffer_fini(&giving.records);
+}
+
+static bool take_nothing(struct slice record, void *context)
+{
+    (void)record;
+    (void)context;
+    return true;
+}
+
+/* Nobody leaves anything behind the end. */
+static void let_go(struct snapshot *keys)
+{
+    if (!window_kept.is_kept)
+        return;
+    atomic_store_explicit(&window_kept.is_let_go, true, memory_order_relaxed);
+    give_records(keys, take_nothing, NULL);
+    assert(!window_kept.is_kept);
 }
 
 /* ------------------------------------------------------------------------------------------------------- reading -- */
@@ -289,7 +393,7 @@ enum { BATCH_STEPS = 1024 };
 
 /* The key begins anew with the value at its base, and the operations run again: that gives its value, its list, and
  * what takes each of them back. */
-static bool put_list(struct place *place, const struct moment_record *record)
+static bool run_list(struct place *place, const struct moment_record *record)
 {
     const struct place_base base = {.db = record->db,
                                     .key = key_make(record->name),
@@ -363,7 +467,7 @@ static bool put_lists(struct worker *given, const struct data_order_found *found
         is_right = moment_read_record(found->records.items[i], worker->server->store->database_count, &record, error);
         if (!is_right)
             break;
-        if (record.steps.count != 0 && !put_list(&place, &record))
+        if (record.steps.count != 0 && !run_list(&place, &record))
             is_right = fail(error, "a record of the window: what it begins with cannot be taken");
         moment_record_fini(&record);
     }
@@ -557,8 +661,9 @@ static const struct data_order_keeper keeper = {
     .is_wanted = is_wanted,
     .now = now,
     .stored = node_file_is_stored,
-    .needs_copy = has_lists_now,
     .records = give_records,
+    .keep = keep,
+    .let_go = let_go,
     .origin = number_of,
     .begin = begin,
     .place = replay_place,
@@ -569,5 +674,12 @@ static const struct data_order_keeper keeper = {
 void node_files_setup(void)
 {
     gate_assert_main_alone();
+    mpsc_init(&window_kept.left);
     data_order_provide(&keeper);
+}
+
+void node_files_teardown(void)
+{
+    gate_assert_main_alone();
+    window_copy_destroy(&window_kept.copy);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 void node_files_setup(void); /* main thread, before anything is loaded */
+void node_files_teardown(void);
 
 /* Reads the state at the front of an RDB file, which has not to be whole. False: `error` has the reason; also if there
  * is none. Any thread; it waits for the disk. */

@@ -164,9 +164,17 @@ static bool some_each(struct snapshot *snapshot, const struct snapshot_visitor *
     return sift(of(snapshot), &sieve);
 }
 
+static bool some_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)
+{
+    return snapshot_each_stripe(of(snapshot)->all, holder);
+}
+
 void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part)
 {
-    static const struct snapshot_kind kind = {some_database_bound, some_totals, some_each};
+    static const struct snapshot_kind kind = {.database_bound = some_database_bound,
+                                              .totals = some_totals,
+                                              .each = some_each,
+                                              .each_stripe = some_each_stripe};
 
     struct sieve sieve = {.visitor = NULL};
     bool is_whole;

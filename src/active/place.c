@@ -574,22 +574,6 @@ bool place_base(struct place *place, const struct place_base *base)
     return exists == base->has_value;
 }
 
-void place_take_back(struct worker *worker, struct window_key *known)
-{
-    struct place place = {.worker = worker, .exclusive = true};
-    const struct frame_entry entry = {.wall = 0};
-    const struct target target = {.place = &place,
-                                  .entry = &entry,
-                                  .key = window_name(known),
-                                  .db = known->db,
-                                  .at = merge_record_last(&known->record)};
-    struct place_model model;
-
-    assert(child_is_copy());
-    place_model_init(&model, &target);
-    merge_record_take_back(&known->record, &model.window.model);
-}
-
 enum { COUNTS = sizeof(struct place_counts) / sizeof(uint64_t) };
 static _Atomic uint64_t totals[COUNTS]; /* atomic: relaxed; in the order of struct place_counts */
 

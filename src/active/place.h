@@ -166,8 +166,6 @@ struct place_base {
     struct slice payload;
 };
 must_check bool place_base(struct place *place, const struct place_base *base);
-/* In a forked child: the key has the value of its base; its list stays to be read. */
-void place_take_back(struct worker *worker, struct window_key *known);
 /* True if what waits costs so much that the batch should end; not before as much has come as makes it worth that. */
 bool place_is_full(const struct place *place);
 bool place_goes_far_back(const struct place *place); /* what waits goes back farther than is good for so few */

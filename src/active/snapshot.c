@@ -362,13 +362,13 @@ static uint32_t choose(bool starts)
 static void start(struct worker *worker)
 {
     struct access *access = &worker->run.access;
-    const struct child_task task = {.kind = CHILD_STATE,
-                                    .run = run_child,
-                                    .done = child_done,
-                                    .context = worker,
-                                    .access = access,
-                                    .keys_total = persistence_key_count(worker->server->store),
-                                    .needs_copy = true}; /* lists of the window are taken back */
+    struct child_task task = {.kind = CHILD_STATE,
+                              .run = run_child,
+                              .done = child_done,
+                              .context = worker,
+                              .access = access,
+                              .keys_total = persistence_key_count(worker->server->store),
+                              .has_order = true};
     uint32_t count;
 
     gate_assert_alone();
@@ -378,6 +378,7 @@ static void start(struct worker *worker)
     count = given.is_part ? 1 : choose(true);
     if (count == 0)
         return;
+    task.needs_copy = given.is_part;
     prepare();
     given.child_runs = child_start(&task);
     if (given.child_runs) {

@@ -1,7 +1,7 @@
 /* A node's data and state of one moment, as a file: what a newcomer gets, and a node whose history is cut.
  *
- *     giving    snapshot_begin -> the gate is owned, a child is forked -> it writes a file -> the link is woken, and
- *               sends its bytes as FRAME_STATE, an empty one at the end -> snapshot_end
+ *     giving    snapshot_begin -> the gate is owned, a child begins (child.h) -> it writes a file -> the link is woken,
+ *               and sends its bytes as FRAME_STATE, an empty one at the end -> snapshot_end
  *     taking    the link writes what comes to a file -> snapshot_load -> the loader reads all of it; the state is
  *               judged; it replaces the data; what only this node has is put on top -> on_done -> links ask anew
  *
@@ -26,7 +26,7 @@ extern const struct lifecycle snapshot_lifecycle, snapshot_load_lifecycle;
 struct snapshot_gift;
 
 enum snapshot_state {
-    SNAPSHOT_WAITS, /* until a child can be forked for it */
+    SNAPSHOT_WAITS, /* until a child can begin */
     SNAPSHOT_MAKES, /* a child writes it */
     SNAPSHOT_READY, /* the file is whole */
     SNAPSHOT_FAILED /* the log has the reason; end it, and let the other ask again */

@@ -1269,11 +1269,6 @@ bool merge_record_note_joined(struct merge_record *record, struct merge_place pl
     return true;
 }
 
-void merge_record_take_back(struct merge_record *record, const struct merge_model *model)
-{
-    take_back(record, (struct merge_spot){0, 0}, model);
-}
-
 void merge_record_forget_list(struct merge_record *record, const struct merge_model *model)
 {
     if (record->count == 0)

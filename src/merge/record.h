@@ -148,9 +148,6 @@ uint64_t merge_record_join(struct merge_record *record, uint64_t until, uint32_t
 /* The step at this place, which somebody has put in, was joined elsewhere. False: there is none. */
 bool merge_record_note_joined(struct merge_record *record, struct merge_place place, struct merge_joined joined);
 
-/* The value is that of the base then, and the steps cannot be taken back any more: for a copy of the node that writes
- * both down and ends. */
-void merge_record_take_back(struct merge_record *record, const struct merge_model *model);
 /* Gives up the list, as there is no memory for it: the value now becomes the base. */
 void merge_record_forget_list(struct merge_record *record, const struct merge_model *model);
 void merge_record_validate(const struct merge_record *record); /* asserts the order */

@@ -85,8 +85,8 @@ enum rdb_module_item {
  * a record is none of ours. */
 #define RDB_AUX_ORIGINS SLICE("order-origins")
 #define RDB_AUX_VERSION SLICE("v")
-/* Also of active replication: the node's state, in front; and behind all keys (and a SELECT, so that no key takes them
- * for its own) the records of its window. */
+/* Also of active replication: the node's state, in front; and the records of its window: in front of all keys, or
+ * behind them (and a SELECT, so that no key takes them for its own). */
 #define RDB_AUX_ORDER_STATE SLICE("order-state")
 #define RDB_AUX_ORDER_RECORD SLICE("order-record")
 #define RDB_AUX_ORDER_PART SLICE("order-part") /* before the state: it has only the keys that the receiver lacks */

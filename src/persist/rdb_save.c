@@ -21,7 +21,7 @@ const char rdb_too_old_for_libraries[] = "functions need version 10, but rdb-ver
 struct saver {
     const struct rdb_save_request *request;
     struct rdb_writer writer;
-    uint64_t keys, rested_keys;
+    uint64_t keys, rested_keys, records;
     unsigned db; /* of the last key */
     bool has_selected;
     unsigned char *is_sized;   /* by database, a bit each: its size was written */
@@ -258,19 +258,27 @@ static void save_origins(struct saver *saver)
         rdb_write_u64(&saver->writer, origins->ids[i]);
 }
 
-static void save_record(struct slice record, void *context)
+static bool save_record(struct slice record, void *context)
 {
     struct saver *saver = context;
 
-    if (saver->writer.status == STATUS_OK)
-        rdb_write_aux(&saver->writer, RDB_AUX_ORDER_RECORD, record);
+    rdb_write_aux(&saver->writer, RDB_AUX_ORDER_RECORD, record);
+    if (++saver->records % PROGRESS_KEYS == 0)
+        (void)tell_progress(saver);
+    if (UNLIKELY(saver->request->key_delay_us != 0))
+        (void)key_delay_sleep(saver->request->key_delay_us, 1, tell_progress, saver);
+    saver->stopped |= saver->writer.status != STATUS_OK;
+    return !saver->stopped;
 }
 
+/* Behind keys a SELECT keeps the last one from being told that they are its own. */
 static void save_records(struct saver *saver)
 {
-    rdb_write_byte(&saver->writer, RDB_SELECT);
-    rdb_write_length(&saver->writer, 0);
-    saver->request->records(saver->request->keys->access, save_record, saver);
+    if (saver->has_selected) {
+        rdb_write_byte(&saver->writer, RDB_SELECT);
+        rdb_write_length(&saver->writer, 0);
+    }
+    saver->request->records(saver->request->keys, save_record, saver);
 }
 
 static void save_all(struct saver *saver)
@@ -285,8 +293,11 @@ static void save_all(struct saver *saver)
         save_origins(saver);
     if (!save_libraries(saver))
         return;
-    save_keys(saver);
-    if (request->records != NULL && !saver->stopped)
+    if (request->records != NULL && snapshot_is_live(request->keys))
+        save_records(saver);
+    if (!saver->stopped)
+        save_keys(saver);
+    if (request->records != NULL && !snapshot_is_live(request->keys) && !saver->stopped)
         save_records(saver);
     rdb_write_byte(&saver->writer, RDB_END);
     status_ignore(rdb_writer_flush(&saver->writer), "it stays in the writer: see saver_fini");

@@ -30,8 +30,9 @@ struct rdb_save_request {
     /* Calls `take`, which may be slow, with the source of each library of functions. NULL: there are none. */
     void (*libraries)(void (*take)(struct slice source, void *context), void *context);
     const struct rdb_origins *origins; /* writes the version of each key that has one; NULL: no versions */
-    /* Gives records (RDB_AUX_ORDER_RECORD) that stand behind all keys. It may change the keys. NULL: none. */
-    void (*records)(struct access *access, void (*take)(struct slice record, void *context), void *context);
+    /* Gives records (RDB_AUX_ORDER_RECORD) until `take` returns false. They stand behind all keys; of data that go on
+     * changing before them, as what is still to be given is kept meanwhile. NULL: none. */
+    void (*records)(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context);
     bool with_mvcc;        /* writes KeyDB's stamp with each key: the milliseconds and counter of its version, or 0 */
     bool with_expired;     /* writes keys and members past their deadlines, too; otherwise they are left out */
     bool starts_writeback; /* the kernel starts writing to the disk early, so that the sync at the end is short */

@@ -24,9 +24,22 @@ static bool quiet_each(struct snapshot *snapshot, const struct snapshot_visitor 
     return true;
 }
 
+static bool quiet_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)
+{
+    for (uint32_t i = 0; i <= snapshot->access->store->stripe_mask; i++) {
+        holder->hold(snapshot->access, i, holder->context);
+        if (!holder->rest(holder->context))
+            return false;
+    }
+    return true;
+}
+
 struct snapshot snapshot_of_access(struct access *access)
 {
-    static const struct snapshot_kind quiet = {quiet_database_bound, quiet_totals, quiet_each};
+    static const struct snapshot_kind quiet = {.database_bound = quiet_database_bound,
+                                               .totals = quiet_totals,
+                                               .each = quiet_each,
+                                               .each_stripe = quiet_each_stripe};
 
     assert(access->exclusive);
     return (struct snapshot){.kind = &quiet, .access = access};

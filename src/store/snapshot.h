@@ -26,10 +26,21 @@ struct snapshot_visitor {
     bool sees_expired; /* visits expired keys, too, and all keys with their expired members */
 };
 
+/* For what is kept by stripe beside the keys, and has not changed since the moment (window_leave). */
+struct snapshot_holder {
+    /* The stripe is held, or the gate owned. */
+    void (*hold)(struct access *access, uint32_t stripe, void *context);
+    /* Behind each one: it may write, and sleep. False: no more of them. */
+    bool (*rest)(void *context);
+    void *context;
+};
+
 struct snapshot_kind {
     unsigned (*database_bound)(const struct snapshot *snapshot);
     void (*totals)(const struct snapshot *snapshot, unsigned db, struct database_totals *totals);
     bool (*each)(struct snapshot *snapshot, const struct snapshot_visitor *visitor);
+    bool (*each_stripe)(struct snapshot *snapshot, const struct snapshot_holder *holder); /* NULL: nobody asks */
+    bool is_live; /* the data goes on changing */
 };
 
 struct snapshot {
@@ -55,4 +66,13 @@ static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db,
 static inline must_check bool snapshot_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
     return snapshot->kind->each(snapshot, visitor);
+}
+static inline bool snapshot_is_live(const struct snapshot *snapshot)
+{
+    return snapshot->kind->is_live;
+}
+/* Each stripe in turn, before or behind snapshot_each. False: not to the end. */
+static inline must_check bool snapshot_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)
+{
+    return snapshot->kind->each_stripe(snapshot, holder);
 }

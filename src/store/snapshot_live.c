@@ -10,6 +10,7 @@
 #include "store/lookup.h"
 #include "store/snapshot_live_priv.h"
 #include "store/subkey_ttl_priv.h"
+#include "store/window.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -243,6 +244,7 @@ void live_note_version(struct change *change)
     struct entry *entry = change_entry(change);
 
     access_assert_holds(change->access, change->stripe->index);
+    window_leave(change->access, change->stripe->index);
     for (unsigned i = 0; entry != NULL && i < ENTRY_MARKS; i++, live++) {
         if ((entry->flags & live->mark) != 0 || is_written(live, change->stripe, change->db, change->key->hash))
             continue;
@@ -649,6 +651,25 @@ static bool live_each(struct snapshot *snapshot, const struct snapshot_visitor *
     return rest(&visit);
 }
 
+static bool live_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)
+{
+    struct live_snapshot *live = container_of(snapshot, struct live_snapshot, snapshot);
+
+    for (uint32_t i = 0; i <= live->store->stripe_mask; i++) {
+        struct stripe *stripe = &live->store->stripes[i];
+        uint64_t since_us;
+
+        enter(live, stripe);
+        since_us = clock_monotonic_us();
+        holder->hold(&live->access, i, holder->context);
+        raise_to(&live->held_us, clock_monotonic_us() - since_us);
+        leave(live, stripe);
+        if (!holder->rest(holder->context))
+            return false;
+    }
+    return true;
+}
+
 static unsigned live_database_bound(const struct snapshot *snapshot)
 {
     return container_of((struct snapshot *)(uintptr_t)snapshot, struct live_snapshot, snapshot)->database_bound;
@@ -733,7 +754,11 @@ static void reset_costs(struct live_snapshot *live)
 
 struct live_snapshot *live_snapshot_begin(struct access *access, const struct live_options *options)
 {
-    static const struct snapshot_kind kind = {live_database_bound, live_totals, live_each};
+    static const struct snapshot_kind kind = {.database_bound = live_database_bound,
+                                              .totals = live_totals,
+                                              .each = live_each,
+                                              .each_stripe = live_each_stripe,
+                                              .is_live = true};
     struct store *store = access->store;
     struct live_snapshot *live = all_of(store);
     unsigned i = 0;

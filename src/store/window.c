@@ -27,13 +27,15 @@ struct CACHE_ALIGNED window_stripe {
     _Atomic uint64_t bytes, tombstones, tombstone_bytes, dirty_count, given_up, joined;
     _Atomic uint64_t bytes_joined; /* likewise: that it had when its steps were joined last */
     uint32_t added;                /* keys, since writers settled last */
+    bool is_left;                  /* for the keeper; if there is one */
     _Atomic uint64_t oldest;       /* likewise: the last stamp of the first by change; 0: none */
 };
 
 struct window {
     struct window_stripe *stripes;
-    _Atomic uint64_t given_up;      /* atomic: relaxed, rises: noted steps up to this stamp are none any more */
-    _Atomic uint64_t given_up_keys; /* atomic: relaxed: of noted steps */
+    struct window_keeper *_Atomic keeper; /* atomic: relaxed; set with the gate owned, cleared when all was left */
+    _Atomic uint64_t given_up;            /* atomic: relaxed, rises: noted steps up to this stamp are none any more */
+    _Atomic uint64_t given_up_keys;       /* atomic: relaxed: of noted steps */
     struct noted_steps noted;
 };
 
@@ -169,6 +171,7 @@ void window_create(struct store *store)
     if (store->window != NULL)
         return;
     window = mem_aligned_alloc(CACHE_LINE_BYTES, sizeof(*window));
+    atomic_init(&window->keeper, NULL);
     atomic_init(&window->given_up, 0);
     atomic_init(&window->given_up_keys, 0);
     noted_steps_init(&window->noted, count);
@@ -199,15 +202,34 @@ void window_destroy(struct access *access)
 
 /* ------------------------------------------------------------------------------------------------------- keys -- */
 
-static inline struct window_stripe *stripe_of(const struct access *access, const struct key *key)
+static COLD void leave_now(struct access *access, uint32_t index)
 {
-    const uint32_t index = access_stripe_of(access, key);
+    struct window *window = access->store->window;
+    struct window_keeper *keeper = atomic_load_explicit(&window->keeper, memory_order_relaxed);
 
     access_assert_holds(access, index);
-    return &access->store->window->stripes[index];
+    if (keeper == NULL || window->stripes[index].is_left)
+        return;
+    window->stripes[index].is_left = true; /* to leave it one looks at it */
+    keeper->leave(keeper, access, index);
 }
 
-static struct window_stripe *stripe_of_known(const struct access *access, const struct window_key *known)
+static inline struct window_stripe *stripe_at(struct access *access, uint32_t index)
+{
+    const struct window *window = access->store->window;
+
+    access_assert_holds(access, index);
+    if (UNLIKELY(atomic_load_explicit(&window->keeper, memory_order_relaxed) != NULL))
+        leave_now(access, index);
+    return &window->stripes[index];
+}
+
+static inline struct window_stripe *stripe_of(struct access *access, const struct key *key)
+{
+    return stripe_at(access, access_stripe_of(access, key));
+}
+
+static struct window_stripe *stripe_of_known(struct access *access, const struct window_key *known)
 {
     const struct key key = window_name(known);
 
@@ -817,8 +839,7 @@ bool window_has_noted(const struct store *store, uint32_t stripe)
 
 void window_put_noted(struct access *access, uint32_t stripe)
 {
-    access_assert_holds(access, stripe);
-    put_if_any(access, &access->store->window->stripes[stripe]);
+    put_if_any(access, stripe_at(access, stripe));
 }
 
 /* ------------------------------------------------------------------------------------------------- many of them -- */
@@ -826,7 +847,7 @@ void window_put_noted(struct access *access, uint32_t stripe)
 void window_each(struct access *access, uint32_t stripe_index,
                  void (*visit)(struct access *access, struct window_key *known, void *context), void *context)
 {
-    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_stripe *stripe = stripe_at(access, stripe_index);
 
     put_if_any(access, stripe);
     window_each_lasting(access, stripe_index, visit, context);
@@ -835,9 +856,8 @@ void window_each(struct access *access, uint32_t stripe_index,
 void window_each_lasting(struct access *access, uint32_t stripe_index,
                          void (*visit)(struct access *access, struct window_key *known, void *context), void *context)
 {
-    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_stripe *stripe = stripe_at(access, stripe_index);
 
-    access_assert_holds(access, stripe_index);
     LIST_FOREACH_SAFE(node, &stripe->dirty)
         visit(access, container_of(node, struct window_key, node), context);
     LIST_FOREACH_SAFE(node, &stripe->by_change)
@@ -906,13 +926,12 @@ static void fetch_settled(const struct window_stripe *stripe, uint64_t frontier,
 
 bool window_settle(struct access *access, uint32_t stripe_index, uint32_t most)
 {
-    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_stripe *stripe = stripe_at(access, stripe_index);
     const uint64_t frontier = horizon_frontier(&access->store->horizon);
     struct list_node *first;
     uint64_t until, settled;
     uint32_t fetched = 0;
 
-    access_assert_holds(access, stripe_index);
     for (; (first = list_first(&stripe->by_change)) != NULL; most--) {
         struct window_key *known = container_of(first, struct window_key, node);
 
@@ -976,10 +995,9 @@ static void join_key(struct window_key *known, struct join_visit *visit)
 
 void window_join(struct access *access, uint32_t stripe_index, uint64_t until)
 {
-    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_stripe *stripe = stripe_at(access, stripe_index);
     struct join_visit visit = {.stripe = stripe, .until = until};
 
-    access_assert_holds(access, stripe_index);
     if (touch_of == NULL)
         return;
     window_model_init(&visit.model, access);
@@ -994,11 +1012,10 @@ void window_join(struct access *access, uint32_t stripe_index, uint64_t until)
 
 uint64_t window_give_up_lists(struct access *access, uint32_t stripe_index, uint64_t stamp)
 {
-    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_stripe *stripe = stripe_at(access, stripe_index);
     struct window_model model;
     uint64_t count = 0;
 
-    access_assert_holds(access, stripe_index);
     window_model_init(&model, access);
     LIST_FOREACH_SAFE(node, &stripe->by_change) {
         struct window_key *known = container_of(node, struct window_key, node);
@@ -1019,10 +1036,9 @@ uint64_t window_give_up_lists(struct access *access, uint32_t stripe_index, uint
 
 uint64_t window_give_up_tombstones(struct access *access, uint32_t stripe_index, uint64_t stamp)
 {
-    struct window_stripe *stripe = &access->store->window->stripes[stripe_index];
+    struct window_stripe *stripe = stripe_at(access, stripe_index);
     uint64_t count = 0;
 
-    access_assert_holds(access, stripe_index);
     horizon_raise_floor(&access->store->horizon, stamp);
     LIST_FOREACH_SAFE(node, &stripe->by_change) {
         struct window_key *known = container_of(node, struct window_key, node);
@@ -1034,6 +1050,31 @@ uint64_t window_give_up_tombstones(struct access *access, uint32_t stripe_index,
     }
     add(&stripe->given_up, count);
     return count;
+}
+
+/* --------------------------------------------------------------------------------------- one moment of all of it -- */
+
+void window_leave(struct access *access, uint32_t stripe)
+{
+    access_assert_holds(access, stripe);
+    if (access->store->window != NULL)
+        (void)stripe_at(access, stripe);
+}
+
+void window_keep(struct store *store, struct window_keeper *keeper)
+{
+    struct window *window = store->window;
+
+    gate_assert_alone();
+    assert(atomic_load_explicit(&window->keeper, memory_order_relaxed) == NULL);
+    for (uint32_t i = 0; i <= store->stripe_mask; i++)
+        window->stripes[i].is_left = false;
+    atomic_store_explicit(&window->keeper, keeper, memory_order_relaxed);
+}
+
+void window_keep_end(struct store *store)
+{
+    atomic_store_explicit(&store->window->keeper, NULL, memory_order_relaxed);
 }
 
 void window_totals(const struct store *store, struct window_totals *totals)

@@ -142,6 +142,24 @@ uint64_t window_give_up_noted(struct access *access, uint64_t stamp); /* of all 
 uint64_t window_oldest(const struct store *store, uint32_t stripe);
 uint64_t window_oldest_noted(const struct store *store); /* up to which something is to be given up; 0: nothing is */
 
+/* --- one moment of it, while it changes (snapshot_live.h) --- */
+
+/* Whoever writes the window of a moment down. Each stripe is left once: in its turn, or by whoever is about to look at
+ * its window, or to change it or a key, if that is earlier. So it is left as it was at the moment.
+ *
+ * But for noted steps that F passes meanwhile, which go without a look at their stripe. They make no difference: what
+ * F covers is here; so of this stripe, which nothing has changed since the moment, it was here at the moment, and
+ * nothing that comes later belongs before such a step. Steps that are given up for memory are given up here, too. */
+struct window_keeper {
+    /* The stripe is held, or the gate owned. Any thread, in the middle of a command; be quick. */
+    void (*leave)(struct window_keeper *keeper, struct access *access, uint32_t stripe);
+};
+/* With the gate owned: the moment is now. One at a time. */
+void window_keep(struct store *store, struct window_keeper *keeper);
+void window_keep_end(struct store *store); /* every stripe was left. Any thread */
+/* The stripe is held: it is left, if that was not done, and somebody wants it. */
+void window_leave(struct access *access, uint32_t stripe);
+
 struct window_totals {
     uint64_t bytes, keys, tombstones, dirty;
     uint64_t tombstone_bytes; /* of `bytes` */

@@ -76,10 +76,14 @@ class Node(Server):
         self.stopped = False
         self.starts = 0         # how often it was started: readers of its operations are new each time
         self.masters = []       # ports
-        words = [*OPTIONS[kind], *(ACTIVE if active else []), *map(str, options)]
+        words = [*OPTIONS[kind], *(ACTIVE if active else []), *self.method(), *map(str, options)]
         if threads is not None and kind == "ours":
             words += ["--server-threads", str(threads)]
         super().__init__(kinds.binary(kind), words)
+
+    def method(self):
+        """Both ways to write files and states, in every mesh."""
+        return ["--snapshot-method", ("threads", "fork")[self.index % 2]] if self.kind == "ours" else []
 
     # ---- life
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/thread.h"
 #include "server/config/options_process.h"
+#include "server/durable/data_order.h"
 #include "server/durable/file_options.h"
 #include "server/core/server.h"
 #include "server/observe/latency.h"
@@ -31,7 +32,7 @@ enum { TELL_US = 1000 * 1000, TSAN_CHILD_S = 25 };
 /* Whether a file may still get its name. */
 enum commit { COMMIT_OPEN, COMMIT_RUNS, COMMIT_DONE, COMMIT_REFUSED };
 
-enum { SLOT_FILES, SLOT_OTHERS, SLOT_COUNT };
+enum { SLOT_FILES, SLOT_SYNCS, SLOT_COUNT };
 
 /* One that runs, or has run. The owner of the gate sets `kind` if it is NONE; worker 0 resets it, and owns all other
  * fields between the two. */
@@ -69,7 +70,7 @@ static struct {
 static struct slot *slot_of(enum child_kind kind)
 {
     assert(kind != CHILD_NONE);
-    return &slots[kind == CHILD_RDB || kind == CHILD_AOF ? SLOT_FILES : SLOT_OTHERS];
+    return &slots[kind == CHILD_SYNC ? SLOT_SYNCS : SLOT_FILES];
 }
 
 static enum child_kind kind_of(const struct slot *slot)
@@ -275,6 +276,8 @@ static void run_thread(void *argument)
     process_use_cpus_of_child(slot->task.kind == CHILD_AOF);
     *report = (struct child_report){.status = STATUS_OK};
     slot->task.run(live_snapshot_keys(live), report, slot->task.context);
+    if (slot->task.has_order)
+        data_order_let_go(live_snapshot_keys(live));
     report->is_last = !live_snapshot_is_cancelled(live) || atomic_load(&slot->commit) == COMMIT_DONE;
     report->cow_bytes = live_snapshot_costs(live).kept_peak_bytes;
     end_snapshot(slot);
@@ -314,6 +317,8 @@ static bool start_thread(struct slot *slot, uint64_t start_us)
         return false;
     }
     assert(slot->pipe < 0 && !slot->thread.started);
+    if (slot->task.has_order)
+        data_order_keep();
     note_numbers(slot, true, start_us);
     spinlock_acquire(&slot->lock);
     atomic_store_explicit(&slot->live, live, memory_order_relaxed);
@@ -407,51 +412,6 @@ bool child_start(const struct child_task *task)
     }
     atomic_store_explicit(&slot->kind, task->kind, memory_order_release);
     return true;
-}
-
-static void NORETURN do_work(int pipe_end, void (*run)(struct snapshot *, struct child_report *, void *), void *context,
-                             struct access *access)
-{
-    struct child_report report = {.status = STATUS_OK};
-    struct snapshot keys = snapshot_of_access(access);
-
-    child_become(pipe_end, 0);
-    limit_life();
-    self.pipe = pipe_end;
-    run(&keys, &report, context);
-    report.is_last = true;
-    send_report(&report);
-    _exit(report.status == STATUS_OK ? 0 : 1);
-}
-
-bool child_work(void (*run)(struct snapshot *keys, struct child_report *report, void *context), void *context,
-                struct access *access, struct child_report *report)
-{
-    int ends[2], error, wait_status;
-    ssize_t got;
-    pid_t pid;
-
-    gate_assert_alone();
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
-    pid = fork();
-    if (pid == 0)
-        do_work(ends[1], run, context, access);
-    error = errno;
-    (void)close(ends[1]);
-    if (pid < 0) {
-        (void)close(ends[0]);
-        errno = error;
-        return false;
-    }
-    while ((got = read(ends[0], report, sizeof(*report))) < 0 && errno == EINTR)
-        ;
-    (void)close(ends[0]);
-    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-        ;
-    report->error[CHILD_ERROR_BYTES - 1] = '\0';
-    errno = 0;
-    return got == (ssize_t)sizeof(*report) && report->is_last;
 }
 
 static void read_reports(struct slot *slot)

@@ -2,7 +2,8 @@
  * a snapshot of data that go on changing (store/snapshot_live.h), or in a forked child, which has a copy of all memory.
  * A child reports its progress and its result through a pipe.
  *
- * A child is alone. Of threads there may be two: one for this server's own files (RDB, AOF), one for others (SYNC). */
+ * A child is alone. Of threads there may be two: one for replicas (SYNC), and one for files (RDB, AOF) or peers (STATE),
+ * which may need the order of an active node's moment (data_order.h), that one at a time can have. */
 #pragma once
 
 #include "base/compiler.h"
@@ -40,7 +41,8 @@ struct child_task {
     int kept_fd;           /* the child's, such as a pipe for its work: here it is closed; 0: none */
     struct access *access; /* gives the keys */
     uint64_t keys_total;   /* for INFO */
-    bool needs_copy;       /* it changes the data on the way: only in a process of its own */
+    bool needs_copy;       /* only in a process of its own: it visits the keys twice */
+    bool has_order;        /* it writes what data_order.h has of the moment */
 };
 
 /* Whether what runs leaves room; any thread, but only the owner of the gate knows that it stays so. */
@@ -57,12 +59,6 @@ void child_stop(enum child_kind kind);
 must_check bool child_may_commit(void *report);
 void child_committed(void *report);
 void child_teardown(void); /* main thread, after the workers have ended: ends all and waits */
-
-/* Whoever calls owns the gate, and waits: the work is done in a process of its own, beside a child that may run. Its
- * result is *report. For what changes the data on the way, which stay as they are here. `run` makes no reports. False:
- * there is no such process (errno), or it ended without a result (errno is 0). */
-must_check bool child_work(void (*run)(struct snapshot *keys, struct child_report *report, void *context),
-                           void *context, struct access *access, struct child_report *report);
 
 /* In the child, or the thread, at any frequency: reports to the server once a second. */
 void child_tell(struct child_report *report);

@@ -14,7 +14,7 @@ void data_order_provide(const struct data_order_keeper *provided)
 {
     gate_assert_main_alone();
     assert(keeper == NULL && provided->is_on != NULL && provided->is_wanted != NULL && provided->now != NULL &&
-           provided->needs_copy != NULL && provided->records != NULL && provided->begin != NULL &&
+           provided->records != NULL && provided->keep != NULL && provided->let_go != NULL && provided->begin != NULL &&
            provided->place != NULL && provided->end != NULL && provided->origin != NULL && provided->restore != NULL &&
            provided->stored != NULL);
     keeper = provided;
@@ -46,10 +46,17 @@ void data_order_stored(void)
         keeper->stored();
 }
 
-bool data_order_needs_copy(void)
+void data_order_keep(void)
 {
     gate_assert_alone();
-    return data_order_is_on() && keeper->needs_copy();
+    if (data_order_is_on())
+        keeper->keep();
+}
+
+void data_order_let_go(struct snapshot *keys)
+{
+    if (keeper != NULL)
+        keeper->let_go(keys);
 }
 
 void data_order_fini(struct data_order *order)
@@ -57,9 +64,9 @@ void data_order_fini(struct data_order *order)
     buffer_fini(&order->state);
 }
 
-static void give_records(struct access *access, void (*take)(struct slice record, void *context), void *context)
+static void give_records(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context)
 {
-    keeper->records(access, take, context);
+    keeper->records(keys, take, context);
 }
 
 void data_order_fill_save(const struct data_order *order, struct rdb_save_request *request, struct rdb_aux *aux)

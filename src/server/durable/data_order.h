@@ -56,10 +56,11 @@ struct data_order_keeper {
     void (*now)(struct data_order *order); /* while it is on */
     /* Any thread: the file of the moment that was asked for last has its own name on the disk, a restart loads it. */
     void (*stored)(void);
-    bool (*needs_copy)(void); /* likewise: only a forked child can give all of what follows */
-    /* Gives each record of the window, also in a forked child. It may change the keys meanwhile; in a child they stay
-     * so. */
-    void (*records)(struct access *access, void (*take)(struct slice record, void *context), void *context);
+    /* Gives the records of the window, until `take` returns false; also in a forked child. Of a snapshot that is live:
+     * those of data_order_keep. */
+    void (*records)(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context);
+    void (*keep)(void);
+    void (*let_go)(struct snapshot *keys);
     unsigned (*origin)(uint64_t id); /* the local number of one that a file names */
     /* An append-only file: its base is loaded, what it has behind it comes. False: `error` has the reason. */
     bool (*begin)(struct worker *worker, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES]);
@@ -82,7 +83,10 @@ static inline bool data_order_is_empty(const struct data_order *order)
     return order->state.size == 0;
 }
 void data_order_fini(struct data_order *order);
-bool data_order_needs_copy(void); /* a file that no forked child writes would lack something now */
+/* With the gate owned: a thread will write the window of this moment while it changes. Does nothing if it is off. */
+void data_order_keep(void);
+/* That thread, in the end, whether it has written it or not. */
+void data_order_let_go(struct snapshot *keys);
 /* Adds what the moment needs to a file of it: `aux` is room for one more fact behind the request's. */
 void data_order_fill_save(const struct data_order *order, struct rdb_save_request *request, struct rdb_aux *aux);
 

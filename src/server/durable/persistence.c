@@ -272,36 +272,6 @@ must_check static enum status save_own(struct snapshot *keys, struct rdb_save_re
     return rdb_save(persistence_file(), state.own_temp_path, &plan.request, result);
 }
 
-static void run_waited_for(struct snapshot *keys, struct child_report *report, void *context)
-{
-    struct rdb_save_result result;
-
-    (void)context;
-    report->status = save_own(keys, &result);
-    report->keys = result.keys;
-    report->bytes = result.bytes;
-    report->version = result.version;
-    (void)snprintf(report->error, sizeof(report->error), "%s", result.error);
-}
-
-/* False: no other process has written it, whatever the reason. */
-static bool save_as_copy(struct access *access, enum status *status, struct rdb_save_result *result)
-{
-    struct child_report report;
-
-    if (!child_work(run_waited_for, NULL, access, &report)) {
-        log_warning("No other process could write the RDB file (%s): it has no lists of the window",
-                    errno != 0 ? strerror(errno) : "it has ended");
-        (void)!file_remove(state.own_temp_path);
-        return false;
-    }
-    *status = report.status;
-    *result = (struct rdb_save_result){.keys = report.keys, .bytes = report.bytes, .version = report.version};
-    static_assert(sizeof(result->error) >= sizeof(report.error), "the reason fits");
-    (void)snprintf(result->error, sizeof(result->error), "%s", report.error);
-    return true;
-}
-
 bool persistence_save(struct access *access)
 {
     struct snapshot keys = snapshot_of_access(access);
@@ -313,8 +283,7 @@ bool persistence_save(struct access *access)
     make_temp_path(state.own_temp_path, (int64_t)getpid());
     assert(!atomic_load(&state.writes_own));
     atomic_store(&state.writes_own, true);
-    if (!data_order_needs_copy() || child_is_copy() || !save_as_copy(access, &status, &result))
-        status = save_own(&keys, &result);
+    status = save_own(&keys, &result);
     atomic_store(&state.writes_own, false);
     if (status != STATUS_OK) { /* the client of SAVE gets the error: no reason to refuse writes */
         log_warning("Error saving the data: %s", result.error);
@@ -505,7 +474,7 @@ must_check static bool start_task(struct access *access, void (*done)(const stru
                                     .context = context,
                                     .access = access,
                                     .keys_total = persistence_key_count(access->store),
-                                    .needs_copy = data_order_is_on()};
+                                    .has_order = true};
 
     gate_assert_alone();
     SET(child_changes, all_changes());
@@ -518,7 +487,7 @@ must_check static bool start_task(struct access *access, void (*done)(const stru
 bool persistence_may_start_child(void)
 {
     gate_assert_alone();
-    return child_may_start(CHILD_RDB, data_order_is_on());
+    return child_may_start(CHILD_RDB, false);
 }
 
 bool persistence_may_save_aside(void)
@@ -602,7 +571,7 @@ static void look(struct worker *worker)
     worker_assert_zero(worker);
     child_look();
     reaper_look();
-    if (!child_may_start(CHILD_RDB, data_order_is_wanted()) || loading_runs() || !is_due() ||
+    if (!child_may_start(CHILD_RDB, false) || loading_runs() || !is_due() ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->stopping, memory_order_relaxed)) {
         exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
