@@ -1253,6 +1253,45 @@ def files_by_threads_are_of_their_moment(env):
 
 
 @test("core", only="ours")
+def a_file_by_a_thread_that_was_stopped(env):
+    """Stopped while it writes what is not settled: the next one has its own moment, and nothing of the one before."""
+    count = 30
+    options = ("--snapshot-method", "threads", "--rdbcompression", "no", "--active-peer-timeout", "3600")
+    with env.mesh(2, options=options) as mesh:
+        a = mesh.nodes[0]
+        begin_moment(mesh, count)
+        path = os.path.join(a.folder, "dump.rdb")
+        for again in range(3):
+            change_all(a, count, again)
+            a.ask("CONFIG", "SET", "rdb-key-save-delay", "2000")
+            a.ask("BGSAVE")
+            change_all(a, count // 2, again + 5)
+            if a.info("persistence")["rdb_bgsave_in_progress"] != "1":
+                raise Wrong("no thread writes any more")
+            a.ask("FLUSHALL")
+            wait_until(lambda: a.info("persistence")["rdb_bgsave_in_progress"] == "0", 10, "it is stopped")
+            a.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
+            change_all(a, count, again + 9)
+            a.ask("SAVE")
+            expected, digest = records_of(path), a.ask("DEBUG", "DIGEST")
+            a.ask("CONFIG", "SET", "rdb-key-save-delay", "200")
+            a.ask("BGSAVE")
+            change_all(a, count, again + 12)
+            change_more(a, count)
+            a.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
+            wait_until(lambda: a.info("persistence")["rdb_bgsave_in_progress"] == "0", 30, "it is written")
+            if records_of(path) != expected:
+                raise Wrong("the records are of another moment")
+            if again == 2:
+                a.kill()
+                a.start()
+                if a.ask("DEBUG", "DIGEST") != digest:
+                    raise Wrong("the data are of another moment")
+        mesh.heal()
+        mesh.settle(60)
+
+
+@test("core", only="ours")
 def all_is_given_by_threads_while_all_is_written(env):
     """A newcomer gets the state, and a plain replica the keys, from threads beside writers: the data are equal in the
     end, and nothing was late."""
