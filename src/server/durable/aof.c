@@ -397,8 +397,8 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         return AOF_REWRITE_RUNS;
     if (GET(state) == AOF_SUSPENDED) /* not of data that is not whole, and not without a writer */
         SET(is_new, !loading_runs());
-    if (GET(state) == AOF_SUSPENDED || loading_runs() || !child_may_start(CHILD_AOF, false) ||
-        is_in_transaction() || is_writer_in_the_way()) {
+    if (GET(state) == AOF_SUSPENDED || loading_runs() || !child_may_start(CHILD_AOF, false) || is_in_transaction() ||
+        is_writer_in_the_way()) {
         SET(is_scheduled, true);
         log_notice("AOF background was scheduled");
         return AOF_REWRITE_SCHEDULED;
