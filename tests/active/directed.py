@@ -1307,7 +1307,6 @@ def all_is_given_by_threads_while_all_is_written(env):
         mesh.connect(2, 0)
         replica = Node(env.kinds, "ours", 9, ("--replicaof", "127.0.0.1", str(a.port)), active=False)
         try:
-            replica.start(False)
             for step in range(2, 9):
                 change_all(a, count, step)
                 change_all(b, count, step)
