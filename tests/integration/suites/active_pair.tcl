@@ -311,9 +311,11 @@ with_server {} {
             on b config set maxmemory 0
             wait_equal
             assert_equal 200 [llength [on b keys key*]]
-            assert_equal {0 1} [list [on_field b active_waits_for_memory] [on_field b active_memory_waits]]
+            assert_equal 0 [on_field b active_waits_for_memory]
+            set waits [on_field b active_memory_waits]
+            assert {$waits >= 1} ;# again, if what was freed meanwhile let it begin once more
             foreach line {"operations of peers wait" "operations of peers are taken"} {
-                assert_equal 1 [regexp -all $line [process_log [member b process]]]
+                assert_equal $waits [regexp -all $line [process_log [member b process]]]
             }
         }
     }
