@@ -299,35 +299,31 @@ with_server {} {
                 if {"%HOW%" eq "nosave-multi"} {
                     set after [words MULTI][words INCR m][words EVAL $script 0][words EXEC]
                 }
-                fake_send $before$after
+                fake_send $before
+                wait_for {[string match save* "%FILES%"] ||
+                    [string match *before* [slurp [lindex [glob [member r dir]/appendonlydir/*.incr.aof] end]]]}
+                fake_send $after
                 wait_for {[catch {on r get a} reply] && [string match BUSY* $reply]}
                 if {[string match nosave* "%HOW%"]} {
                     catch {on r shutdown nosave}
                     member_kill r
+                    member_start r {replicaof {}} ;# the master would send all data anew, which would replace these
+                    assert_equal {1 1 0} [list [on r get before] [on r get a] [on r exists n m never]]
                 } else {
                     member_kill r TERM
-                }
-                set requests [llength [fake_requests]]
-                member_start r [list replicaof "127.0.0.1 $port"]
-                wait_for {[lsearch -index 0 [lrange [fake_requests] $requests end] PSYNC] >= 0}
-                foreach request [lrange [fake_requests] $requests end] {
-                    if {[lindex $request 0] eq "PSYNC"} {
-                        set psync [lrange $request 1 2]
+                    set requests [llength [fake_requests]]
+                    member_start r [list replicaof "127.0.0.1 $port"]
+                    wait_for {[lsearch -index 0 [lrange [fake_requests] $requests end] PSYNC] >= 0}
+                    foreach request [lrange [fake_requests] $requests end] {
+                        if {[lindex $request 0] eq "PSYNC"} {
+                            set psync [lrange $request 1 2]
+                        }
                     }
-                }
-                set offset [expr {1 + [string length $before] + 1}]
-                fake_close
-                switch -glob "%HOW%" {
-                    nosave* {
-                        member_kill r
-                        member_start r {replicaof {}}
-                        assert_equal {1 1 0} [list [on r get before] [on r get a] [on r exists n m never]]
-                    }
-                    signal {
+                    fake_close
+                    if {"%HOW%" eq "signal"} {
                         assert {[lindex $psync 0] ne $id}
-                    }
-                    signal-unwritten {
-                        assert_equal [list $id $offset] $psync
+                    } else {
+                        assert_equal [list $id [expr {1 + [string length $before] + 1}]] $psync
                     }
                 }
             }
