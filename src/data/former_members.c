@@ -129,6 +129,8 @@ static void keep_addition(struct members *members, struct value value, const str
     struct former_element element = {.first = step->first};
     int64_t sum;
 
+    if (members->kind->was_given(members, &element)) /* a field's place says so, whatever its value */
+        return;
     if (slot != NULL) {
         const struct kept *kept = table_slot_item(slot);
 
