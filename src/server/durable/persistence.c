@@ -371,15 +371,25 @@ enum status persistence_save_sync(const struct persistence_sync *sync, struct sn
 
 /* ------------------------------------------------------------------------------------------------------- child -- */
 
+/* The name of the file until it is complete: by its process, as other programs of this kind do it, if it has one. */
+static void name_child_file(int64_t pid)
+{
+    char *name = strrchr(child_file.temp_path, '/') + 1;
+    const size_t room = (size_t)(child_file.temp_path + sizeof(child_file.temp_path) - name);
+
+    if (pid != 0)
+        (void)snprintf(name, room, "temp-%" PRId64 ".rdb", pid);
+    else
+        (void)snprintf(name, room, "temp-bg-%d.rdb", (int)getpid());
+}
+
 static void prepare_child(void)
 {
-    char temp_name[TEMP_NAME_BYTES];
-
     make_whole_plan(begin_file_plan());
     file_plan.plan.request.libraries = persistence_each_library;
     file_full_path(child_file.path, persistence_file());
-    (void)snprintf(temp_name, sizeof(temp_name), "temp-bg-%d.rdb", (int)getpid());
-    file_full_path(child_file.temp_path, temp_name);
+    file_full_path(child_file.temp_path, "temp");
+    name_child_file(0);
     (void)!file_remove(child_file.temp_path); /* of another process that had this number */
 }
 
@@ -389,6 +399,10 @@ static void run_child(struct snapshot *keys, struct child_report *report, void *
     struct rdb_save_result result;
 
     (void)context;
+    if (child_is_copy()) {
+        name_child_file(getpid());
+        (void)!file_remove(child_file.temp_path); /* likewise */
+    }
     request.keys = keys;
     request.progress = child_tell_keys;
     request.may_commit = child_may_commit;
@@ -428,6 +442,7 @@ static void child_done(const struct child_report *report, void *context)
                    report->bytes, report->cow_bytes >> 20);
         return;
     }
+    name_child_file(report->pid);
     (void)!file_remove(child_file.temp_path); /* a child has left it */
     if (was_stopped(report)) {
         log_notice("Background saving stopped"); /* we did it: no reason to refuse anything */
