@@ -330,9 +330,9 @@ class Runner:
                     self.ports.add(port)
                     return port
 
-    def run(self, unit, mode, seconds, arguments=(), threads=None):
+    def run(self, unit, mode, seconds, arguments=(), threads=None, forks=False):
         """Verdicts and the output of one run of the unit; mode is plain or tls. Threads of the server, if nobody has
-        chosen others for all runs."""
+        chosen others for all runs. With `forks` it saves by forked processes."""
         place = _workplace(self.folder, self.suite, self.server, self.oracle)
         self.places.add(place)
         port = self._take_ports()
@@ -345,6 +345,8 @@ class Runner:
             command.append("--tls")
         if self.threads or threads:
             command += ["--config", "server-threads", str(self.threads or threads)]
+        if forks:
+            command += ["--config", "snapshot-method", "fork"]
         verdicts = Verdicts()
         begin = time.monotonic()
         if self.ended:

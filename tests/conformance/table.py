@@ -35,6 +35,9 @@ FAST += [("unit/tls", "tls")]
 
 # Units that look from a second connection at a server busy with a script: with several threads another one answers.
 THREADS = {("unit/scripting", "plain"): 1, ("unit/functions", "plain"): 1, ("unit/multi", "plain"): 1}
+# Units that look for the forked child of a save, or kill it.
+FORKS = {("unit/" + name, "plain") for name in "aofrw oom-score-adj other shutdown type/set".split()}
+FORKS |= {("integration/" + name, "plain") for name in "aof-multi-part dismiss-mem rdb replication".split()}
 # Units that need longer than others, in seconds.
 SECONDS = {("integration/replication", "plain"): 900, ("integration/replication-psync", "plain"): 600}
 # Tests without which the rest of their unit cannot run, so that they run also where others are asked for by name.
