@@ -407,7 +407,7 @@ static void look(struct worker *worker)
     }
     if (!exclusive_begin(worker, GATE_WISH_STATE))
         return; /* looks again when it is woken */
-    if (!loading_runs())
+    if (!loading_runs() && child_may_start(CHILD_STATE, true))
         start(worker);
     exclusive_end(worker);
 }

@@ -381,8 +381,10 @@ bool child_may_start(enum child_kind kind, bool needs_copy)
     const bool is_to_be_thread = uses_thread(needs_copy);
 
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
-        if (kind_of(&slots[i]) != CHILD_NONE &&
-            (&slots[i] == slot_of(kind) || !is_to_be_thread || !is_thread(&slots[i])))
+        const enum child_kind other = kind_of(&slots[i]);
+
+        if (other != CHILD_NONE && (kind == CHILD_STATE || other == CHILD_STATE || &slots[i] == slot_of(kind) ||
+                                    !is_to_be_thread || !is_thread(&slots[i])))
             return false;
     }
     return true;

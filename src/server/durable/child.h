@@ -2,8 +2,8 @@
  * a snapshot of data that go on changing (store/snapshot_live.h), or in a forked child, which has a copy of all memory.
  * A child reports its progress and its result through a pipe.
  *
- * A child is alone. Of threads there may be two: one for replicas (SYNC), one for files and peers (RDB, AOF, STATE).
- * The latter may need the order of an active node's moment (data_order.h), which one at a time can have. */
+ * A child is alone, and so is a state for peers. Of other threads there may be two: one for replicas (SYNC), one for
+ * files (RDB, AOF). So the order of an active node's moment (data_order.h) is wanted by one at a time. */
 #pragma once
 
 #include "base/compiler.h"

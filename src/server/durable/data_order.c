@@ -59,6 +59,16 @@ void data_order_let_go(struct snapshot *keys)
         keeper->let_go(keys);
 }
 
+void data_order_copy(struct data_order *to, const struct data_order *from)
+{
+    struct buffer state = to->state;
+
+    buffer_clear(&state);
+    buffer_append_slice(&state, buffer_slice(&from->state));
+    *to = *from;
+    to->state = state;
+}
+
 void data_order_fini(struct data_order *order)
 {
     buffer_fini(&order->state);

@@ -82,6 +82,7 @@ static inline bool data_order_is_empty(const struct data_order *order)
 {
     return order->state.size == 0;
 }
+void data_order_copy(struct data_order *to, const struct data_order *from); /* `to` is one already, or all-zero */
 void data_order_fini(struct data_order *order);
 /* With the gate owned: a thread will write the window of this moment while it changes. Does nothing if it is off. */
 void data_order_keep(void);

@@ -107,6 +107,7 @@ struct plan {
  * itself. One for the server's own files, one for syncs. */
 struct child_plan {
     struct plan plan;
+    struct data_order order; /* the plan points into it: SAVE, while it runs, notes another moment */
     struct {
         struct slice *items; /* owned; they stay until the next file begins */
         uint32_t count, capacity;
@@ -155,14 +156,14 @@ static void make_plan(struct plan *plan)
     add_aux(plan, SLICE("used-mem"), number_text(plan->memory, mem_used()));
 }
 
-static void add_order(struct plan *plan)
+static void add_order(struct plan *plan, const struct data_order *order)
 {
     assert(plan->request.aux_count < AUX_MOST);
-    data_order_fill_save(&state.order, &plan->request, plan->aux + plan->request.aux_count);
+    data_order_fill_save(order, &plan->request, plan->aux + plan->request.aux_count);
 }
 
 /* With the point of which history the keys are, as noted when they were fixed. */
-static void make_whole_plan(struct plan *plan)
+static void make_whole_plan(struct plan *plan, const struct data_order *order)
 {
     make_plan(plan);
     add_aux(plan, SLICE("aof-base"), SLICE("0"));
@@ -173,7 +174,7 @@ static void make_whole_plan(struct plan *plan)
         /* A server that goes on from this file in the same history has to tell its replicas that they are gone. */
         plan->request.with_expired = true;
     }
-    add_order(plan);
+    add_order(plan, order);
 }
 
 static void keep_library(struct slice source, void *context)
@@ -212,6 +213,7 @@ static struct plan *begin_child_plan(struct child_plan *its)
     gate_assert_alone();
     forget_libraries(its);
     libraries_each(keep_library, its);
+    data_order_copy(&its->order, &state.order);
     return &its->plan;
 }
 
@@ -267,7 +269,7 @@ must_check static enum status save_own(struct snapshot *keys, struct rdb_save_re
 {
     struct plan plan;
 
-    make_whole_plan(&plan);
+    make_whole_plan(&plan, &state.order);
     plan.request.keys = keys;
     return rdb_save(persistence_file(), state.own_temp_path, &plan.request, result);
 }
@@ -302,7 +304,7 @@ void persistence_prepare_base(const struct persistence_base *base)
     gate_assert_alone();
     make_plan(plan);
     add_aux(plan, SLICE("aof-base"), SLICE("1"));
-    add_order(plan);
+    add_order(plan, &file_plan.order);
     plan->request.starts_writeback = base->starts_writeback;
     plan->request.libraries = persistence_each_library;
 }
@@ -351,7 +353,7 @@ void persistence_prepare_sync(const struct persistence_sync *sync)
     plan->request.with_mvcc = sync->with_mvcc;
     plan->request.with_expired = true; /* the stream behind it says when they go, or that they stay */
     if (sync->with_order)
-        add_order(plan);
+        add_order(plan, &sync_plan.order);
 }
 
 enum status persistence_save_sync(const struct persistence_sync *sync, struct snapshot *keys,
@@ -385,7 +387,7 @@ static void name_child_file(int64_t pid)
 
 static void prepare_child(void)
 {
-    make_whole_plan(begin_file_plan());
+    make_whole_plan(begin_file_plan(), &file_plan.order);
     file_plan.plan.request.libraries = persistence_each_library;
     file_full_path(child_file.path, persistence_file());
     file_full_path(child_file.temp_path, "temp");
@@ -749,6 +751,8 @@ void persistence_teardown(void)
     gate_assert_main_alone();
     forget_libraries(&file_plan);
     forget_libraries(&sync_plan);
+    data_order_fini(&file_plan.order);
+    data_order_fini(&sync_plan.order);
     data_order_fini(&state.order);
     save_points_teardown();
 }
