@@ -75,11 +75,15 @@ def ask(server):
                                     "--server-threads", "1"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         try:
             end = time.monotonic() + SECONDS
-            while not os.path.exists(path):
+            replies = None
+            while replies is None:
                 if process.poll() is not None or time.monotonic() > end:
                     raise SystemExit("%s does not start" % server)
                 time.sleep(0.01)
-            replies = Replies(path)
+                try:
+                    replies = Replies(path)
+                except (FileNotFoundError, ConnectionRefusedError):
+                    pass  # the server has not got that far
             names = {}
             documented = replies.call("COMMAND DOCS")
             for name, fields in zip(documented[::2], documented[1::2]):

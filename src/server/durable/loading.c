@@ -446,10 +446,12 @@ static void tell_listeners(void)
     lazyfree_after_release(access);
 }
 
-/* The data is what it will be. */
-static void conclude(const struct rdb_load_result *result, enum loading_end end)
+/* The data is what it will be. Clients are let in first, as far as the gate lets them: who is told the end, and says so
+ * (a link that is up), must not be contradicted by an error that data is being loaded. */
+static void conclude(enum command_block block, const struct rdb_load_result *result, enum loading_end end)
 {
     gate_assert_owned(&loader.member);
+    command_block_set(block, false);
     if (end == LOADING_REPLACED)
         finish(result, "the master");
     loader.replacement.done(result, end, loader.replacement.context);
@@ -622,8 +624,7 @@ static void replace_in_place(void)
         result.status = STATUS_DENIED;
     else if (good)
         end = load_in_place(checks, &result) ? LOADING_REPLACED : LOADING_LOST;
-    conclude(&result, end);
-    command_block_set(COMMAND_BLOCK_LOADING, false);
+    conclude(COMMAND_BLOCK_LOADING, &result, end);
     gate_open(&loader.member);
     sources_fini(&loader.libraries);
 }
@@ -708,8 +709,7 @@ static void replace_aside(void)
     good = good && is_wanted() && exchange_libraries(false, &result);
     if (good)
         exchange(&aside);
-    conclude(&result, good ? LOADING_REPLACED : LOADING_KEPT);
-    command_block_set(COMMAND_BLOCK_LOADING_ASIDE, false);
+    conclude(COMMAND_BLOCK_LOADING_ASIDE, &result, good ? LOADING_REPLACED : LOADING_KEPT);
     gate_open(&loader.member);
     end_aside(&aside);
 }
