@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "base/fault.h"
+#include "base/fork_guard.h"
 #include "base/panic.h"
 
 #include <errno.h>
@@ -50,6 +51,58 @@ static inline int64_t balance(void)
     return (int64_t)(*self.allocated - *self.freed);
 }
 #endif
+
+/* --- the allocator --- */
+
+static inline void *from_malloc(size_t size)
+{
+    void *memory;
+
+    fork_guard_enter();
+    memory = malloc(size == 0 ? 1 : size);
+    fork_guard_leave();
+    return memory;
+}
+
+static inline void *from_calloc(size_t size)
+{
+    void *memory;
+
+    fork_guard_enter();
+    memory = calloc(1, size == 0 ? 1 : size);
+    fork_guard_leave();
+    return memory;
+}
+
+static inline void *from_memalign(size_t alignment, size_t size)
+{
+    void *memory = NULL;
+    int error;
+
+    fork_guard_enter();
+    error = posix_memalign(&memory, MAX(alignment, sizeof(void *)), size == 0 ? 1 : size);
+    fork_guard_leave();
+    return error == 0 ? memory : NULL;
+}
+
+static inline void *from_realloc(void *memory, size_t size)
+{
+    void *moved;
+
+    fork_guard_enter();
+    moved = realloc(memory, size == 0 ? 1 : size);
+    fork_guard_leave();
+    return moved;
+}
+
+static inline void to_free(void *memory)
+{
+    fork_guard_enter();
+    free(memory);
+    fork_guard_leave();
+}
+
+/* --- allocation --- */
 
 NORETURN COLD static void out_of_memory(size_t size)
 {
@@ -109,7 +162,7 @@ static bool fault_memory(void)
 
 void *mem_alloc(size_t size)
 {
-    void *memory = malloc(size == 0 ? 1 : size);
+    void *memory = from_malloc(size);
 
     if (UNLIKELY(memory == NULL))
         out_of_memory(size);
@@ -118,7 +171,7 @@ void *mem_alloc(size_t size)
 
 void *mem_alloc_zero(size_t size)
 {
-    void *memory = calloc(1, size == 0 ? 1 : size);
+    void *memory = from_calloc(size);
 
     if (UNLIKELY(memory == NULL))
         out_of_memory(size);
@@ -127,9 +180,9 @@ void *mem_alloc_zero(size_t size)
 
 void *mem_aligned_alloc(size_t alignment, size_t size)
 {
-    void *memory = NULL;
+    void *memory = from_memalign(alignment, size);
 
-    if (posix_memalign(&memory, MAX(alignment, sizeof(void *)), size == 0 ? 1 : size) != 0 || memory == NULL)
+    if (UNLIKELY(memory == NULL))
         out_of_memory(size);
     return counted(memory);
 }
@@ -139,9 +192,9 @@ static void *resize(void *memory, size_t size)
     void *moved;
 
     if (memory == NULL)
-        return counted(malloc(size == 0 ? 1 : size));
+        return counted(from_malloc(size));
     uncount(memory);
-    moved = realloc(memory, size == 0 ? 1 : size);
+    moved = from_realloc(memory, size);
     counted(moved != NULL ? moved : memory);
     return moved;
 }
@@ -157,12 +210,12 @@ void *mem_realloc(void *memory, size_t size)
 
 void *mem_try_alloc(size_t size)
 {
-    return fault_memory() ? NULL : counted(malloc(size == 0 ? 1 : size));
+    return fault_memory() ? NULL : counted(from_malloc(size));
 }
 
 void *mem_try_alloc_zero(size_t size)
 {
-    return fault_memory() ? NULL : counted(calloc(1, size == 0 ? 1 : size));
+    return fault_memory() ? NULL : counted(from_calloc(size));
 }
 
 void *mem_try_realloc(void *memory, size_t size)
@@ -188,7 +241,7 @@ void *mem_copy(const void *data, size_t size)
 void mem_free(void *memory)
 {
     uncount(memory);
-    free(memory);
+    to_free(memory);
     look_at_drift(MEM_DRIFT_BYTES);
 }
 

@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include "base/assert.h"
+#include "base/fork_guard.h"
 #include "base/mem.h"
 #include "base/panic.h"
 #include "base/spinlock.h"
@@ -57,6 +58,7 @@ static void *thread_main(void *argument)
 {
     struct thread *thread = argument;
 
+    fork_guard_thread_begun();
     self_index_plus_1 = thread->index + 1;
     thread_set_name(thread->name);
     mem_thread_start();
@@ -66,6 +68,7 @@ static void *thread_main(void *argument)
     if (end_hook != NULL)
         end_hook();
     mem_thread_stop();
+    fork_guard_thread_ends();
     return NULL;
 }
 
@@ -101,7 +104,9 @@ void thread_start(struct thread *thread, const char *name, thread_fn run, void *
         first_signals = before;
         signals_known = true;
     }
+    fork_guard_enter();
     error = pthread_create(&thread->id, NULL, thread_main, thread);
+    fork_guard_leave();
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error != 0)
         panic("Can't start thread %s: %s", name, strerror(error));
