@@ -18,14 +18,12 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests"))
+
+from free_ports import free_port    # noqa: E402
+
 EXAMPLES = os.path.join(ROOT, "utils", "active")
 SECONDS = 60  # for everything that is waited for
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def call(port, *words):

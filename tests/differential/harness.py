@@ -10,8 +10,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from free_ports import free_port    # noqa: E402
 
 LINE_TYPES = frozenset(b"+-:_,#(")
 BULK_TYPES = frozenset(b"$=!")
@@ -195,12 +200,6 @@ def exchange_all(jobs):
             if sent[index] == len(payload) and len(results[index]) >= count:
                 finish(fd)
     return results
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def is_redis(binary):

@@ -13,11 +13,15 @@ import glob
 import os
 import re
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, "tests"))
+
+from free_ports import free_port    # noqa: E402
+
 PORT = re.compile(r"\b(6379|638\d|70\d\d)\b")
 SECONDS = 90
 MISSING = 77  # exit code of a script that lacks a program
@@ -43,19 +47,9 @@ def scripts_of(path):
     return scripts, wrong
 
 
-def free_ports(count):
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 def with_free_ports(script):
     names = sorted(set(PORT.findall(script)))
-    ports = dict(zip(names, free_ports(len(names))))
+    ports = {name: free_port() for name in names}
     return PORT.sub(lambda match: str(ports[match.group(1)]), script)
 
 

@@ -3,13 +3,12 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from free_ports import free_port    # noqa: E402
 
 
 class Error(Exception):

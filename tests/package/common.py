@@ -5,6 +5,10 @@ import subprocess
 import sys
 import time
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from free_ports import free_port    # noqa: E402
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SECONDS = 60  # for everything that is waited for
 
@@ -48,12 +52,6 @@ def make(*words, **options):
     environment = {name: value for name, value in os.environ.items()
                    if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES", "DESTDIR", "PREFIX")}
     return run(["make", "--no-print-directory", "--old-file=programs", *words], env=environment, **options)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def call(port, *words, host="127.0.0.1"):
