@@ -153,6 +153,10 @@ static void alone_it_is_as_far_as_it_has_promised(void **state)
 
     (void)state;
     start(&a, 1);
+    membership_make_beat(&a.membership, NOW_MS + 5, NOW_MS + 5);
+    assert_int_equal(horizon_frontier(&a.horizon), 0); /* nothing was done yet */
+    assert_true(horizon_wall(&a.horizon) < NOW_MS + 5);
+    (void)write_one(&a, NOW_MS + 5);
     membership_make_beat(&a.membership, NOW_MS + 10, NOW_MS + 10);
     assert_int_equal(horizon_frontier(&a.horizon), stamp_at(NOW_MS + 10) - 1);
     assert_int_equal(horizon_wall(&a.horizon), NOW_MS + 10);
@@ -167,6 +171,7 @@ static void who_has_met_nobody_yet_settles_nothing(void **state)
 
     (void)state;
     start(&a, 1);
+    (void)write_one(&a, NOW_MS + 1);
     membership_wait_for_first(&a.membership, true);
     membership_make_beat(&a.membership, NOW_MS + 10, NOW_MS + 10);
     assert_int_equal(horizon_frontier(&a.horizon), 0);
@@ -196,15 +201,17 @@ static void all_is_here_of_those_who_are_heard(void **state)
 static void two_nodes_meet_and_their_frontiers_follow(void **state)
 {
     struct world a, b;
-    uint64_t first;
+    uint64_t before, first;
 
     (void)state;
     start(&a, 1);
     start(&b, 2);
+    before = write_one(&a, NOW_MS + 5);
     expect_welcome(&a, &b);
     membership_make_beat(&a.membership, NOW_MS + 10, NOW_MS + 10);
     assert_int_equal(horizon_frontier(&a.horizon), 0); /* the other has not said a word yet */
 
+    take(&b, &a, 0);
     talk(&a, &b, NOW_MS + 20);
     assert_true(horizon_frontier(&a.horizon) >= stamp_at(NOW_MS + 20) - 1);
     assert_true(horizon_wall(&a.horizon) >= NOW_MS + 20);
@@ -214,7 +221,7 @@ static void two_nodes_meet_and_their_frontiers_follow(void **state)
     membership_make_beat(&a.membership, NOW_MS + 200, NOW_MS + 200);
     assert_false(hear(&b, &a, 0)); /* a beat behind something that is missing */
     assert_true(horizon_frontier(&a.horizon) < first);
-    take(&b, &a, 0);
+    take(&b, &a, before);
     talk(&a, &b, NOW_MS + 210);
     assert_true(horizon_frontier(&a.horizon) >= first);
     assert_true(horizon_frontier(&b.horizon) >= first);
@@ -433,7 +440,9 @@ static void a_silent_member_is_given_up_until_it_is_heard(void **state)
     (void)state;
     start(&a, 1);
     start(&b, 2);
+    (void)write_one(&a, NOW_MS);
     expect_welcome(&a, &b);
+    take(&b, &a, 0);
     talk(&a, &b, NOW_MS + 1);
     assert_int_equal(membership_give_up(&a.membership, TIMEOUT_MS - 1, TIMEOUT_MS), 0);
     assert_int_equal(membership_give_up(&a.membership, TIMEOUT_MS, 0), 0);

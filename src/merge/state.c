@@ -181,6 +181,10 @@ void merge_state_advance(struct merge_state *state, const struct merge_word *own
     uint64_t frontier = state->frontier;
     int64_t wall = state->frontier_wall;
 
+    /* Before the first operation there is nothing to be settled. A frontier that rises meanwhile would only make late
+     * what the first one has done whom this node meets. */
+    if (state->deeds.count == 0)
+        return;
     if (!merge_group_frontiers(&state->group, own, &frontier, &wall))
         return;
     if (state->frontier_most != 0) {

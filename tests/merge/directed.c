@@ -354,7 +354,9 @@ static void repair_waits(struct sim *sim)
 /* B is back from a file in which C is no member yet, and hears that A, the only one it knows, was removed. */
 static void removal_heard_of_first(struct sim *sim)
 {
+    increase(sim, A, 1, 1); /* before the first operation no frontier rises */
     in_step(sim);
+    sim_save(sim, B);
     (void)sim_join(sim);
     in_step(sim);
     (void)sim_forget(sim, C, A);
