@@ -61,6 +61,15 @@ uint64_t part_level(const struct merge_vector *deeds, const struct merge_vector 
     return level;
 }
 
+static bool has_any(const struct merge_vector *have, const struct merge_vector *deeds)
+{
+    for (uint32_t i = 0; i < deeds->count; i++) {
+        if (merge_vector_get(have, deeds->items[i].id) != 0)
+            return true;
+    }
+    return false;
+}
+
 bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,
                uint64_t newest_library)
 {
@@ -69,7 +78,7 @@ bool part_make(struct part *part, const struct merge_vector *deeds, const struct
     gate_assert_alone();
     *part = (struct part){.level = part_level(deeds, have)};
     merge_vector_copy(&part->have, have);
-    if (have->count != 0 && MAX(horizon_floor(&store->horizon), newest_library) <= part->level &&
+    if (has_any(have, deeds) && MAX(horizon_floor(&store->horizon), newest_library) <= part->level &&
         has_flushes(part, store))
         return true;
     part_fini(part);
