@@ -1106,6 +1106,7 @@ def files_keep_what_is_not_settled(env):
                             node.shut_down("SAVE" if how == "SHUTDOWN SAVE" else "NOSAVE")
                             node.start()
             newcomer = mesh.add(env.kind)
+            wait_until(lambda: newcomer.info("replication")["active_beats"] != "0", 20, "it was alone for a beat")
             mesh.connect(2, 0)
             wait_until(lambda: newcomer.call("GET", "n:0")[1] == b"1050", 30, "it has the state")
             for node in mesh.nodes:
@@ -1750,6 +1751,55 @@ def a_late_flush(env):
             late = [int(node.info("replication")["active_flushes_late"]) for node in mesh.nodes]
             if restarted is None and late != [0, 16]:
                 raise Wrong("the flush of 16 databases was late at the second node alone: %s" % late)
+
+
+@test("core", only="ours")
+def a_state_and_a_sync_and_a_save_at_once(env):
+    """A newcomer asks for the state, a plain replica for the keys and a client for a file while another of the three is
+    made by a thread: all get theirs, and the data are equal."""
+    count = 90
+    options = ("--snapshot-method", "threads", "--repl-diskless-sync-delay", "0", "--active-peer-timeout", "3600")
+    wanted = {"state": "Background saving of the state", "sync": "Background RDB transfer started",
+              "save": "Background saving started"}
+    for order in (("state", "sync", "save"), ("sync", "state", "save"), ("save", "state", "sync")):
+        with env.mesh(2, options=options) as mesh:
+            a, b = mesh.nodes
+            begin_moment(mesh, count)
+            a.ask("SAVE")
+            a.shut_down("NOSAVE")   # its history is gone: who comes gets the state
+            a.start()
+            a.ask("CONFIG", "SET", "rdb-key-save-delay", "2000")
+            newcomer, replica = mesh.add(env.kind), Node(env.kinds, "ours", 9, active=False)
+            try:
+                for what in order:
+                    if what == "state":
+                        mesh.connect(2, 0)
+                        mesh.connect(0, 2)
+                    elif what == "sync":
+                        replica.ask("REPLICAOF", "127.0.0.1", str(a.port))
+                    else:
+                        a.call("BGSAVE", "SCHEDULE")
+                    if what == order[0]:
+                        wait_until(lambda: wanted[what] in a.log(1 << 20), 30, lambda: "%s begins" % what)
+                        started = a.log(1 << 20)
+                change_all(a, count // 3, 1)
+                change_all(b, count // 3, 1)
+                for what in order:
+                    wait_until(lambda: wanted[what] in a.log(1 << 20), 60,
+                               lambda: "%s begins\n%s" % (what, a.log(2000)))
+                if any(wanted[what] in started for what in order[1:]):
+                    raise Wrong("nothing was in the way of anything\n%s" % started)
+                a.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
+                wait_until(lambda: a.info("persistence")["rdb_bgsave_in_progress"] == "0" and
+                           a.info("persistence")["rdb_saves"] == "1", 60, lambda: "the file is there\n%s" % a.log(2000))
+                if a.info("stats")["total_forks"] != "0":
+                    raise Wrong("a process was forked\n%s" % a.log(6000))
+                mesh.heal()
+                mesh.settle(60)
+                wait_until(lambda: replica.call("DEBUG", "DIGEST")[1] == a.ask("DEBUG", "DIGEST"), 60,
+                           lambda: "the replica is equal\n%s" % replica.log(1500))
+            finally:
+                replica.stop()
 
 
 @test("core", only="ours")
