@@ -166,10 +166,11 @@ static void some_totals(const struct snapshot *snapshot, unsigned db, struct dat
     *totals = some->totals[db];
 }
 
-static bool some_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool some_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor, unsigned count)
 {
     struct sieve sieve = {.visitor = visitor};
 
+    assert(count == 1);
     return sift(of(snapshot), &sieve);
 }
 

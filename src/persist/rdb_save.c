@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/status.h"
 #include "persist/key_delay.h"
+#include "persist/rdb_piece.h"
 #include "persist/types.h"
 
 #include <errno.h>
@@ -18,14 +19,26 @@ enum { PROGRESS_KEYS = 1024 };
 
 const char rdb_too_old_for_libraries[] = "functions need version 10, but rdb-version is 9: set it to auto";
 
+/* What savers of several threads share. */
+struct savers {
+    struct saver *items; /* const; the first one tells of progress */
+    unsigned count;      /* const */
+    struct rdb_joint joint;
+    _Atomic unsigned char *is_sized; /* atomic: relaxed; by database, a bit each: its size was written */
+    _Atomic bool stopped;            /* atomic: relaxed; one of them was */
+};
+
+/* A thread's. */
 struct saver {
     const struct rdb_save_request *request;
     struct rdb_writer writer;
+    struct savers *all;     /* while keys are saved */
+    struct rdb_piece piece; /* of one of several */
     uint64_t keys, rested_keys, records;
-    unsigned db; /* of the last key */
+    _Atomic uint64_t told_keys; /* atomic: relaxed; as many as the first one knows of */
+    unsigned db;                /* of the last key */
     bool has_selected;
-    unsigned char *is_sized;   /* by database, a bit each: its size was written */
-    const struct entry *large; /* the key whose elements come one by one */
+    const struct entry *large; /* the key whose elements come one by one; NULL: none */
     const struct rdb_form *large_form;
     bool stopped;
     bool has_too_much; /* libraries, for the version that was wished for */
@@ -77,12 +90,42 @@ static void write_mvcc(struct saver *saver, uint64_t version)
     rdb_write_text(&saver->writer, slice_make(digits, number_format_u64(digits, mvcc)));
 }
 
+static bool is_one_of_several(const struct saver *saver)
+{
+    return saver->all != NULL && saver->all->count != 1;
+}
+
+static uint64_t keys_of_all(const struct savers *all)
+{
+    uint64_t keys = 0;
+
+    for (unsigned i = 0; i < all->count; i++)
+        keys += atomic_load_explicit(&all->items[i].told_keys, memory_order_relaxed);
+    return keys;
+}
+
+/* When one has to stop the others do. */
+static void tell_others(struct saver *saver)
+{
+    atomic_store_explicit(&saver->told_keys, saver->keys, memory_order_relaxed);
+    if (saver->stopped)
+        atomic_store_explicit(&saver->all->stopped, true, memory_order_relaxed);
+    saver->stopped = atomic_load_explicit(&saver->all->stopped, memory_order_relaxed);
+}
+
 /* False: no more. */
 static bool tell_progress(void *context)
 {
     struct saver *saver = context;
+    uint64_t keys = saver->keys;
 
-    if (saver->request->progress != NULL && !saver->request->progress(saver->keys, saver->request->context))
+    if (is_one_of_several(saver)) {
+        tell_others(saver);
+        if (saver != &saver->all->items[0])
+            return !saver->stopped;
+        keys = keys_of_all(saver->all);
+    }
+    if (saver->request->progress != NULL && !saver->request->progress(keys, saver->request->context))
         saver->stopped = true;
     return !saver->stopped;
 }
@@ -90,6 +133,7 @@ static bool tell_progress(void *context)
 /* The database of the keys that follow. */
 static void select_database(struct saver *saver, unsigned db)
 {
+    const unsigned char bit = (unsigned char)(1U << (db % 8));
     struct database_totals totals;
 
     if (saver->has_selected && saver->db == db)
@@ -98,13 +142,19 @@ static void select_database(struct saver *saver, unsigned db)
     rdb_write_length(&saver->writer, db);
     saver->has_selected = true;
     saver->db = db;
-    if ((saver->is_sized[db / 8] >> (db % 8) & 1) != 0)
+    if ((atomic_fetch_or_explicit(&saver->all->is_sized[db / 8], bit, memory_order_relaxed) & bit) != 0)
         return;
-    saver->is_sized[db / 8] |= (unsigned char)(1U << (db % 8));
     snapshot_totals(saver->request->keys, db, &totals);
     rdb_write_byte(&saver->writer, RDB_RESIZE);
     rdb_write_length(&saver->writer, totals.keys);
     rdb_write_length(&saver->writer, totals.expires);
+}
+
+/* Others may give theirs. */
+static void end_piece(struct saver *saver)
+{
+    if (is_one_of_several(saver) && rdb_piece_end(&saver->piece))
+        saver->has_selected = false;
 }
 
 static bool rest(void *context)
@@ -117,6 +167,11 @@ static bool rest(void *context)
             saver->rested_keys = saver->keys;
     }
     saver->stopped |= saver->writer.status != STATUS_OK;
+    if (is_one_of_several(saver)) {
+        (void)tell_progress(saver);
+        if (saver->large == NULL || saver->stopped)
+            end_piece(saver);
+    }
     return !saver->stopped;
 }
 
@@ -141,6 +196,7 @@ static void save_head(struct saver *saver, unsigned db, const struct entry *entr
 static void count_key(struct saver *saver)
 {
     saver->keys++;
+    end_piece(saver);
     if (UNLIKELY(saver->request->key_delay_us != 0))
         (void)rest(saver);
     if (saver->keys % PROGRESS_KEYS == 0)
@@ -198,24 +254,78 @@ static void end_large(void *context)
     if (UNLIKELY(saver->stopped))
         return;
     rdb_write_rest(&saver->writer, saver->large_form, saver->large);
+    saver->large = NULL;
     count_key(saver);
+}
+
+/* By the same thread, behind its last key. */
+static void end_keys(void *context)
+{
+    struct saver *saver = context;
+
+    if (is_one_of_several(saver))
+        rdb_piece_give(&saver->piece);
+}
+
+static struct snapshot_visitor visitor_for(struct saver *saver)
+{
+    return (struct snapshot_visitor){.visit = save_key,
+                                     .begin = begin_large,
+                                     .element = save_element,
+                                     .end = end_large,
+                                     .rest = rest,
+                                     .done = end_keys,
+                                     .context = saver,
+                                     .sees_expired = saver->request->with_expired};
+}
+
+/* Another thread's part of the keys. */
+static void take_part(struct saver *saver, struct saver *part)
+{
+    saver->keys += part->keys;
+    saver->writer.version = MAX(saver->writer.version, part->writer.version);
+    assert(!part->piece.is_begun);
+    rdb_writer_fini(&part->writer);
+}
+
+static void save_keys_by(struct saver *saver, struct savers *all)
+{
+    struct snapshot_visitor visitors[SNAPSHOT_THREADS_MOST];
+
+    rdb_joint_init(&all->joint, &saver->writer);
+    for (unsigned i = 0; i < all->count; i++) {
+        all->items[i] = (struct saver){.request = saver->request, .all = all};
+        rdb_piece_init(&all->items[i].piece, &all->joint, &all->items[i].writer);
+        visitors[i] = visitor_for(&all->items[i]);
+    }
+    if (!snapshot_each_by(saver->request->keys, visitors, all->count))
+        saver->stopped = true;
+    for (unsigned i = 0; i < all->count; i++)
+        take_part(saver, &all->items[i]);
+    rdb_joint_fini(&all->joint);
 }
 
 static void save_keys(struct saver *saver)
 {
-    const struct snapshot_visitor visitor = {.visit = save_key,
-                                             .begin = begin_large,
-                                             .element = save_element,
-                                             .end = end_large,
-                                             .rest = rest,
-                                             .context = saver,
-                                             .sees_expired = saver->request->with_expired};
-    const unsigned bound = snapshot_database_bound(saver->request->keys);
+    const size_t sized_bytes = snapshot_database_bound(saver->request->keys) / 8 + 1;
+    struct savers all = {.count = snapshot_threads(saver->request->keys)};
+    struct saver several[SNAPSHOT_THREADS_MOST];
 
-    saver->is_sized = mem_alloc_zero(bound / 8 + 1);
-    if (!snapshot_each(saver->request->keys, &visitor))
-        saver->stopped = true;
-    mem_free(saver->is_sized);
+    assert(all.count <= SNAPSHOT_THREADS_MOST);
+    all.is_sized = mem_alloc_zero(sized_bytes);
+    saver->all = &all;
+    if (all.count != 1) {
+        all.items = several;
+        save_keys_by(saver, &all);
+    } else {
+        const struct snapshot_visitor visitor = visitor_for(saver);
+
+        all.items = saver;
+        if (!snapshot_each(saver->request->keys, &visitor))
+            saver->stopped = true;
+    }
+    saver->all = NULL;
+    mem_free((void *)(uintptr_t)all.is_sized);
 }
 
 /* --------------------------------------------------------------------------------------------------- libraries -- */

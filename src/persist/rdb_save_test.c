@@ -9,8 +9,10 @@
 #include "data/hash.h"
 #include "data/list.h"
 #include "data/set.h"
+#include "persist/digest.h"
 #include "persist/rdb_load.h"
 #include "persist/types.h"
+#include "store/snapshot_live.h"
 #include "store/stamp.h"
 #include "store/subkey_ttl.h"
 
@@ -25,7 +27,7 @@
 
 #include <cmocka.h>
 
-enum { KEYS = 3000, STRIPES = 8, DATABASES = 2 };
+enum { KEYS = 3000, STRIPES = 8, DATABASES = 2, LARGE_HASHES = 6, LARGE_FIELDS = 5000 };
 
 /* clang-format off */
 static const struct rdb_limits limits = {
@@ -72,16 +74,45 @@ static void fill(struct keyspace *keys, const char *mark)
     }
 }
 
-static must_check enum status save(struct keyspace *keys, struct rdb_save_result *result)
+static struct gate the_gate;
+static unsigned save_threads; /* 0: the data do not change */
+
+static must_check enum status save_snapshot(struct snapshot *all, bool (*progress)(uint64_t keys, void *context),
+                                            struct rdb_save_result *result)
 {
-    struct snapshot all = snapshot_of_access(&keys->access);
     const struct rdb_save_request request = {
-        .keys = &all,
+        .keys = all,
         .options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, true, true},
         .starts_writeback = true,
+        .progress = progress,
     };
 
     return rdb_save(path, temp_path, &request, result);
+}
+
+static must_check enum status save_by_threads(struct keyspace *keys, unsigned threads,
+                                              bool (*progress)(uint64_t keys, void *context),
+                                              struct rdb_save_result *result)
+{
+    const struct live_options options = {.gate = &the_gate, .threads = threads};
+    struct live_snapshot *live = live_snapshot_begin(&keys->access, &options);
+    enum status status;
+
+    assert_non_null(live);
+    gate_traffic_begin();
+    live_snapshot_adopt(live);
+    status = save_snapshot(live_snapshot_keys(live), progress, result);
+    live_snapshot_end(&live);
+    gate_traffic_end();
+    access_begin(&keys->access, 1800000000000, true);
+    return status;
+}
+
+static must_check enum status save(struct keyspace *keys, struct rdb_save_result *result)
+{
+    struct snapshot all = snapshot_of_access(&keys->access);
+
+    return save_threads == 0 ? save_snapshot(&all, NULL, result) : save_by_threads(keys, save_threads, NULL, result);
 }
 
 static bool load(struct keyspace *keys, unsigned threads, struct rdb_load_result *result)
@@ -139,6 +170,7 @@ static int setup(void **state)
 {
     (void)state;
     hash_setup();
+    gate_init(&the_gate);
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof(path), "%s/dump.rdb", folder);
     (void)snprintf(temp_path, sizeof(temp_path), "%s/temp-1.rdb", folder);
@@ -162,12 +194,11 @@ static bool is_survived(enum fault_how how)
     return how == FAULT_HOW_SHORT || how == FAULT_HOW_INTERRUPT;
 }
 
-static void saving_fails_cleanly_at_every_call(void **state)
+static void fail_at_every_call(void)
 {
     struct keyspace before, now;
     struct rdb_save_result result;
 
-    (void)state;
     keyspace_init(&before);
     fill(&before, "b");
     keyspace_init(&now);
@@ -197,6 +228,96 @@ static void saving_fails_cleanly_at_every_call(void **state)
     }
     store_destroy(&before.store);
     store_destroy(&now.store);
+}
+
+static void saving_fails_cleanly_at_every_call(void **state)
+{
+    (void)state;
+    for (save_threads = 0; save_threads <= 3; save_threads += 3)
+        fail_at_every_call();
+    save_threads = 0;
+}
+
+static uint64_t told_keys;
+
+static bool note_progress(uint64_t keys, void *context)
+{
+    (void)context;
+    assert_true(keys >= told_keys);
+    told_keys = keys;
+    return true;
+}
+
+static bool stop_soon(uint64_t keys, void *context)
+{
+    (void)context;
+    return keys == 0;
+}
+
+static void put_large_hash(struct keyspace *keys, unsigned number)
+{
+    char name[32], text[64];
+    struct key key;
+    struct change change;
+    struct value hash = hash_create();
+
+    (void)snprintf(name, sizeof(name), "hash:%u", number);
+    key = key_make(slice_from_text(name));
+    for (unsigned i = 0; i < LARGE_FIELDS; i++) {
+        (void)snprintf(text, sizeof(text), "a field of hash %u: %u", number, i);
+        (void)hash_put(&hash, &limits.hash, slice_from_text(text), slice_from_text(text));
+    }
+    change_begin(&change, &keys->access, 0, &key);
+    change_put_value(&change, TYPE_HASH, hash, EXPIRE_NEVER);
+    change_end(&change, EVENT_GENERIC, NULL);
+}
+
+/* It needs a later version than the other keys. */
+static void put_deadline(struct keyspace *keys)
+{
+    const struct key key = key_make(SLICE("volatile"));
+    struct value hash = hash_create();
+    struct change change;
+
+    (void)hash_put(&hash, &limits.hash, SLICE("field"), SLICE("value"));
+    change_begin(&change, &keys->access, 1, &key);
+    change_put_value(&change, TYPE_HASH, hash, EXPIRE_NEVER);
+    change_member_expire(&change, SLICE("field"), keys->access.now_ms + 100000);
+    change_end(&change, EVENT_GENERIC, NULL);
+}
+
+/* More threads than stripes, fewer, and one; pieces with large values; and some that stop in the middle. */
+static void several_threads_write_one_file(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= SNAPSHOT_THREADS_MOST; threads++) {
+        struct keyspace keys, loaded;
+        struct rdb_save_result saved;
+        struct rdb_load_result result;
+        struct digest digests[2] = {{.secret = NULL}};
+
+        keyspace_init(&keys);
+        fill(&keys, "k");
+        for (unsigned i = 0; i < LARGE_HASHES; i++)
+            put_large_hash(&keys, i);
+        put_deadline(&keys);
+        told_keys = 0;
+        assert_int_equal(save_by_threads(&keys, threads, note_progress, &saved), STATUS_OK);
+        assert_int_equal(saved.keys, KEYS + LARGE_HASHES + 1);
+        assert_int_equal(saved.version, RDB_VERSION_FIELD_DEADLINES);
+        assert_true(told_keys != 0 && told_keys <= KEYS + LARGE_HASHES + 1);
+        keyspace_init(&loaded);
+        if (!load(&loaded, 0, &result))
+            fail_msg("%u threads: at byte %llu: %s", threads, (unsigned long long)result.failed_at, result.error);
+        assert_int_equal(result.keys, KEYS + LARGE_HASHES + 1);
+        digest_all(&digests[0], &keys.access);
+        digest_all(&digests[1], &loaded.access);
+        assert_memory_equal(digests[0].bytes, digests[1].bytes, DIGEST_BYTES);
+        assert_int_equal(save_by_threads(&keys, threads, stop_soon, &saved), STATUS_INTERRUPTED);
+        assert_false(file_exists(temp_path));
+        store_destroy(&keys.store);
+        store_destroy(&loaded.store);
+    }
 }
 
 static void power_fails_after_any_call(void **state)
@@ -578,11 +699,11 @@ static void records_stand_behind_all_keys_and_belong_to_none(void **state)
     buffer_fini(&records);
 }
 
-static bool cut_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool cut_each(struct snapshot *snapshot, const struct snapshot_visitor *visitors, unsigned count)
 {
     struct snapshot all = snapshot_of_access(snapshot->access);
 
-    return !snapshot_each(&all, visitor);
+    return !snapshot_each_by(&all, visitors, count);
 }
 
 static unsigned one_database(const struct snapshot *snapshot)
@@ -627,6 +748,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(saving_fails_cleanly_at_every_call),
+        cmocka_unit_test(several_threads_write_one_file),
         cmocka_unit_test(power_fails_after_any_call),
         cmocka_unit_test(power_fails_at_any_point),
         cmocka_unit_test(loading_fails_cleanly_at_every_call),

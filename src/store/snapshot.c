@@ -1,5 +1,7 @@
 #include "store/snapshot.h"
 
+#include "base/assert.h"
+
 static unsigned quiet_database_bound(const struct snapshot *snapshot)
 {
     return store_database_bound(snapshot->access->store);
@@ -10,18 +12,24 @@ static void quiet_totals(const struct snapshot *snapshot, unsigned db, struct da
     store_database_totals(snapshot->access->store, db, totals);
 }
 
-static bool quiet_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool quiet_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor, unsigned count)
 {
     const struct access_visitor each = {.visit = visitor->visit,
                                         .context = visitor->context,
                                         .sees_expired = visitor->sees_expired};
+    bool is_whole = true;
 
+    assert(count == 1);
     for (unsigned db = 0; db < store_database_bound(snapshot->access->store); db++) {
         access_each(snapshot->access, db, &each);
-        if (visitor->rest != NULL && !visitor->rest(visitor->context))
-            return false;
+        if (visitor->rest != NULL && !visitor->rest(visitor->context)) {
+            is_whole = false;
+            break;
+        }
     }
-    return true;
+    if (visitor->done != NULL)
+        visitor->done(visitor->context);
+    return is_whole;
 }
 
 static bool quiet_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)

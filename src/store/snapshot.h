@@ -8,6 +8,8 @@
 #include "data/former.h"
 #include "store/access.h"
 
+enum { SNAPSHOT_THREADS_MOST = 8 }; /* that write one snapshot */
+
 struct snapshot;
 
 /* What a writer does with the keys. Nobody waits for it: it may write, and sleep. */
@@ -22,6 +24,8 @@ struct snapshot_visitor {
     void (*end)(void *context);
     /* Now and then. False: the rest is not visited. May be NULL. */
     bool (*rest)(void *context);
+    /* Behind its last key, in the thread of its visits, also if it did not get all. May be NULL. */
+    void (*done)(void *context);
     void *context;
     bool sees_expired; /* visits expired keys, too, and all keys with their expired members */
 };
@@ -38,7 +42,8 @@ struct snapshot_holder {
 struct snapshot_kind {
     unsigned (*database_bound)(const struct snapshot *snapshot);
     void (*totals)(const struct snapshot *snapshot, unsigned db, struct database_totals *totals);
-    bool (*each)(struct snapshot *snapshot, const struct snapshot_visitor *visitor);
+    unsigned (*threads)(const struct snapshot *snapshot); /* NULL: one */
+    bool (*each)(struct snapshot *snapshot, const struct snapshot_visitor *visitors, unsigned count);
     bool (*each_stripe)(struct snapshot *snapshot, const struct snapshot_holder *holder); /* NULL: nobody asks */
     bool is_live; /* the data goes on changing */
 };
@@ -61,11 +66,22 @@ static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db,
 {
     snapshot->kind->totals(snapshot, db, totals);
 }
-/* A snapshot is visited once. False: not to the end, as the visitor did not want more or the snapshot was cancelled:
- * what was written is not whole. */
+/* How many visitors there may be. */
+static inline unsigned snapshot_threads(const struct snapshot *snapshot)
+{
+    return snapshot->kind->threads != NULL ? snapshot->kind->threads(snapshot) : 1;
+}
+/* A snapshot is visited once. Each visitor has a thread, the first one the caller's, and gets keys that the others do
+ * not get; it returns when all have ended. False: not to the end, as a visitor did not want more or the snapshot was
+ * cancelled: what was written is not whole. */
+static inline must_check bool snapshot_each_by(struct snapshot *snapshot, const struct snapshot_visitor *visitors,
+                                               unsigned count)
+{
+    return snapshot->kind->each(snapshot, visitors, count);
+}
 static inline must_check bool snapshot_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
 {
-    return snapshot->kind->each(snapshot, visitor);
+    return snapshot_each_by(snapshot, visitor, 1);
 }
 static inline bool snapshot_is_live(const struct snapshot *snapshot)
 {

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/mpsc.h"
+#include "base/thread.h"
 #include "store/access_priv.h"
 #include "store/entry_copy.h"
 #include "store/lazyfree.h"
@@ -49,6 +50,21 @@ struct left {
     struct entry entry;       /* of a key; last */
 };
 
+/* One of the snapshot's threads. It has each so many'th stripe, and what changes leave there. */
+struct walker {
+    struct live_snapshot *live; /* const */
+    struct access access;       /* its time is the moment */
+    struct store_counters counters;
+    struct gate_member member;
+    sem_t gate_opens;
+    struct mpsc left;
+    /* Of all but the first: */
+    struct thread thread;
+    const struct snapshot_visitor *visitor; /* const while it runs */
+    unsigned number, count;                 /* const while it runs: which of how many */
+    bool is_whole;                          /* its own, until it is joined */
+};
+
 struct live_snapshot {
     struct snapshot snapshot;
     struct store *store;          /* const */
@@ -60,12 +76,9 @@ struct live_snapshot {
     unsigned database_bound;      /* const while it runs */
     unsigned swapped_bound;       /* databases from here on are where they were; changed at the gate */
     uint64_t kept_most;           /* const while it runs */
-    struct access access;         /* the thread's; its time is the moment */
-    struct store_counters counters;
-    struct gate_member member;
-    sem_t gate_opens;
-    bool is_walked; /* the thread's */
-    struct mpsc left;
+    struct walker walkers[SNAPSHOT_THREADS_MOST];
+    unsigned walker_count;                         /* const while it runs */
+    bool is_walked;                                /* the first thread's */
     _Atomic bool runs;                             /* atomic: set with the gate owned, cleared inside of it */
     struct larges larges;                          /* likewise of the first one for all */
     struct spinlock crowd_lock;                    /* of the first one for all; rank LOCK_REGISTRY */
@@ -91,11 +104,13 @@ static uint64_t load(const _Atomic uint64_t *number)
     return atomic_load_explicit(number, memory_order_relaxed);
 }
 
-/* There is one writer at a time. */
 static void raise_to(_Atomic uint64_t *number, uint64_t value)
 {
-    if (value > load(number))
-        atomic_store_explicit(number, value, memory_order_relaxed);
+    uint64_t known = load(number);
+
+    while (value > known &&
+           !atomic_compare_exchange_weak_explicit(number, &known, value, memory_order_relaxed, memory_order_relaxed))
+        ;
 }
 
 /* ------------------------------------------------------------------------------------------------- what is left -- */
@@ -138,7 +153,7 @@ static void note_crowd(struct live_snapshot *live)
         set_crowded(live, true);
 }
 
-/* The snapshot's thread, under no lock: writers go on when an eighth of the bound is free again. */
+/* A thread of the snapshot, under no lock: writers go on when an eighth of the bound is free again. */
 static void note_room(struct live_snapshot *live, bool is_over)
 {
     if (UNLIKELY(atomic_load_explicit(&live->is_crowded, memory_order_relaxed)) &&
@@ -151,13 +166,10 @@ static void count_kept(struct live_snapshot *live, int64_t more)
 {
     const uint64_t bytes = atomic_fetch_add_explicit(&live->kept_bytes, (uint64_t)more, memory_order_relaxed) +
                            (uint64_t)more;
-    uint64_t peak = load(&live->kept_peak_bytes);
 
     if (more <= 0)
         return;
-    while (bytes > peak && !atomic_compare_exchange_weak_explicit(&live->kept_peak_bytes, &peak, bytes,
-                                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
+    raise_to(&live->kept_peak_bytes, bytes);
     note_crowd(live);
 }
 
@@ -166,11 +178,12 @@ static void count_large(struct store *store, unsigned snapshot, int64_t more)
     count_kept(&all_of(store)[snapshot], more);
 }
 
-static void push(struct live_snapshot *live, struct left *left)
+/* For whoever has the stripe, which is held, or the gate owned. */
+static void push(struct live_snapshot *live, const struct stripe *stripe, struct left *left)
 {
     atomic_fetch_add_explicit(&live->kept_keys, 1, memory_order_relaxed);
     count_kept(live, (int64_t)left->bytes);
-    mpsc_push(&live->left, &left->node);
+    mpsc_push(&live->walkers[stripe->index % live->walker_count].left, &left->node);
 }
 
 /* A copy of the entry without its value. */
@@ -201,7 +214,7 @@ static void leave_entry(struct live_snapshot *live, const struct stripe *stripe,
         if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
             left->bytes = store_entry_bytes(live->store, entry, 5);
     }
-    push(live, left);
+    push(live, stripe, left);
 }
 
 static_assert(ENTRY_MARKS == (int)LARGE_SNAPSHOTS, "a former value for each of them");
@@ -217,16 +230,16 @@ static void left_table_release(struct left_table **handle)
     mem_free(table);
 }
 
-static void left_free(struct live_snapshot *live, struct left *left)
+static void left_free(struct walker *walker, struct left *left)
 {
-    count_kept(live, -(int64_t)left->bytes);
+    count_kept(walker->live, -(int64_t)left->bytes);
     if (left->table != NULL)
         left_table_release(&left->table);
     else if (left->large == NULL)
-        lazyfree_of_value(&live->access, &left->entry, FREE_SERVER_DEL);
+        lazyfree_of_value(&walker->access, &left->entry, FREE_SERVER_DEL);
     mem_free(left);
-    lazyfree_after_release(&live->access);
-    note_room(live, false);
+    lazyfree_after_release(&walker->access);
+    note_room(walker->live, false);
 }
 
 /* ---------------------------------------------------------------------------------------------- notes of changes -- */
@@ -297,7 +310,7 @@ bool live_take_table(struct store *store, const struct stripe *stripe, unsigned 
         left->table = shared;
         left->db = live->db_then[db];
         left->from = place >> TABLE_SCAN_BITS == left->db ? place & PLACE_MASK : 0;
-        push(live, left);
+        push(live, stripe, left);
     }
     return shared != NULL;
 }
@@ -334,6 +347,7 @@ void live_forsake(struct store *store)
 
 struct visit {
     struct live_snapshot *live;
+    struct walker *walker;
     const struct stripe *stripe;            /* that is held */
     const struct snapshot_visitor *visitor; /* NULL: nothing is visited, but marks are taken away */
     unsigned db;                            /* as at the moment */
@@ -346,7 +360,7 @@ struct visit {
 
 static void show(const struct visit *visit, const struct entry *entry)
 {
-    struct access *access = &visit->live->access;
+    struct access *access = &visit->walker->access;
     const struct snapshot_visitor *visitor = visit->visitor;
 
     if (!visitor->sees_expired && UNLIKELY(lookup_is_due(access, entry)))
@@ -400,30 +414,30 @@ static void meet(void *item, void *context)
 
 /* Enters the gate, and takes the stripe. Never waits for a stripe inside of the gate: who holds it may wait for the
  * gate. */
-static void enter(struct live_snapshot *live, const struct stripe *held)
+static void enter(struct walker *walker, const struct stripe *held)
 {
     struct stripe *stripe = (struct stripe *)(uintptr_t)held;
     const struct timespec pause = {.tv_nsec = SLEEP_NS};
 
     spinlock_assert_may_sleep();
     for (;;) {
-        while (!gate_enter(&live->member)) {
-            while (sem_wait(&live->gate_opens) != 0)
+        while (!gate_enter(&walker->member)) {
+            while (sem_wait(&walker->gate_opens) != 0)
                 assert(errno == EINTR);
         }
         if (stripe == NULL || spinlock_acquire_bounded(&stripe->lock, ACCESS_LOCK_SPINS))
             return;
-        gate_leave(&live->member);
+        gate_leave(&walker->member);
         (void)nanosleep(&pause, NULL);
     }
 }
 
-static void leave(struct live_snapshot *live, const struct stripe *held)
+static void leave(struct walker *walker, const struct stripe *held)
 {
     if (held != NULL)
-        stripe_release(live->store, (struct stripe *)(uintptr_t)held);
-    gate_leave(&live->member);
-    lazyfree_after_release(&live->access);
+        stripe_release(walker->live->store, (struct stripe *)(uintptr_t)held);
+    gate_leave(&walker->member);
+    lazyfree_after_release(&walker->access);
 }
 
 /* The next keys of the stripe, which is held. */
@@ -486,17 +500,17 @@ static void visit_table(struct visit *visit, const struct left *left)
 }
 
 /* Takes the stripe that guards the value; NULL: nobody changes it any more. */
-static const struct stripe *enter_large(struct live_snapshot *live, const struct large *large)
+static const struct stripe *enter_large(struct walker *walker, const struct large *large)
 {
     for (;;) {
         const struct stripe *stripe = large_stripe(large);
 
         if (stripe == NULL)
             return NULL;
-        enter(live, stripe);
+        enter(walker, stripe);
         if (large_stripe(large) == stripe)
             return stripe;
-        leave(live, stripe);
+        leave(walker, stripe);
     }
 }
 
@@ -537,7 +551,7 @@ static void visit_elements(const struct visit *visit)
 static bool give_piece(struct visit *visit, struct large *large)
 {
     struct live_snapshot *live = visit->live;
-    const struct stripe *stripe = enter_large(live, large);
+    const struct stripe *stripe = enter_large(visit->walker, large);
     const uint64_t since_us = clock_monotonic_us();
     bool more;
 
@@ -545,7 +559,7 @@ static bool give_piece(struct visit *visit, struct large *large)
     more = large_give(large, live->number, LARGE_PIECE, take_element, &visit->elements);
     if (stripe != NULL) {
         raise_to(&live->held_us, clock_monotonic_us() - since_us);
-        leave(live, stripe);
+        leave(visit->walker, stripe);
     }
     visit_elements(visit);
     return more;
@@ -558,35 +572,35 @@ static void visit_large(struct visit *visit, const struct left *left)
     const struct entry *entry = &left->entry;
     bool more = true;
 
-    if (!visitor->sees_expired && lookup_is_due(&live->access, entry))
+    if (!visitor->sees_expired && lookup_is_due(&visit->walker->access, entry))
         return;
-    visitor->begin(&live->access, left->db, entry, large_count(left->large, live->number), visitor->context);
+    visitor->begin(&visit->walker->access, left->db, entry, large_count(left->large, live->number), visitor->context);
     while (more && rest(visit))
         more = give_piece(visit, left->large);
     if (!more)
         visitor->end(visitor->context);
 }
 
-static void leave_large(struct live_snapshot *live, struct large *large)
+static void leave_large(struct walker *walker, struct large *large)
 {
-    const struct stripe *stripe = enter_large(live, large);
+    const struct live_snapshot *live = walker->live;
+    const struct stripe *stripe = enter_large(walker, large);
     void (*destroy)(struct value value);
     const struct value value = large_leave(live->store, large, live->number, &destroy);
 
     if (stripe != NULL)
-        leave(live, stripe);
+        leave(walker, stripe);
     if (value.data != NULL)
         destroy(value);
 }
 
-/* What was left so far. Nobody waits. */
-static void visit_left(struct visit *visit)
+/* What was left so far in the stripes of one of the threads. Nobody waits. */
+static void visit_left_of(struct visit *visit, struct mpsc *queue)
 {
-    struct live_snapshot *live = visit->live;
     struct mpsc_node *node;
     uint32_t count = 0;
 
-    while ((node = mpsc_pop(&live->left)) != NULL) {
+    while ((node = mpsc_pop(queue)) != NULL) {
         struct left *left = container_of(node, struct left, node);
 
         visit->db = left->db;
@@ -597,11 +611,19 @@ static void visit_left(struct visit *visit)
         else if (visit->visitor != NULL)
             show(visit, &left->entry);
         if (left->large != NULL)
-            leave_large(live, left->large);
-        left_free(live, left);
+            leave_large(visit->walker, left->large);
+        left_free(visit->walker, left);
         if (++count % QUEUE_PIECE == 0)
             (void)rest(visit);
     }
+}
+
+static void visit_left(struct visit *visit)
+{
+    const struct walker *walker = visit->walker;
+
+    for (unsigned i = walker->number; i < visit->live->walker_count; i += walker->count)
+        visit_left_of(visit, &visit->live->walkers[i].left);
 }
 
 static void visit_taken(struct visit *visit)
@@ -610,7 +632,7 @@ static void visit_taken(struct visit *visit)
         next = left->next;
         visit->db = left->db;
         show(visit, &left->entry);
-        left_free(visit->live, left);
+        left_free(visit->walker, left);
     }
 }
 
@@ -624,46 +646,85 @@ static void walk_stripe(struct visit *visit, struct stripe *stripe)
 
         visit->taken = NULL;
         visit->taken_end = &visit->taken;
-        enter(live, stripe);
+        enter(visit->walker, stripe);
         since_us = clock_monotonic_us();
         walk_piece(visit, stripe);
         is_written = live->places[stripe->index] == PLACE_WRITTEN;
         raise_to(&live->held_us, clock_monotonic_us() - since_us);
-        leave(live, stripe);
+        leave(visit->walker, stripe);
         visit_taken(visit);
         (void)rest(visit);
         visit_left(visit);
     } while (!is_written);
 }
 
-static bool live_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+/* The stripes that it has, and what is left there. */
+static bool walk(struct walker *walker)
+{
+    struct live_snapshot *live = walker->live;
+    struct visit visit = {.live = live, .walker = walker, .visitor = walker->visitor};
+    bool is_whole;
+
+    for (unsigned i = walker->number; i < live->walker_count; i += walker->count) {
+        for (uint32_t stripe = i; stripe <= live->store->stripe_mask; stripe += live->walker_count)
+            walk_stripe(&visit, &live->store->stripes[stripe]);
+    }
+    visit_left(&visit); /* of the last stripe; no change leaves anything from here on */
+    buffer_fini(&visit.elements);
+    is_whole = rest(&visit);
+    if (walker->visitor != NULL && walker->visitor->done != NULL)
+        walker->visitor->done(walker->visitor->context);
+    return is_whole;
+}
+
+static void run_walker(void *argument)
+{
+    struct walker *walker = argument;
+
+    walker->access.lock_id = spinlock_self_id();
+    walker->is_whole = walk(walker);
+}
+
+static bool live_each(struct snapshot *snapshot, const struct snapshot_visitor *visitors, unsigned count)
 {
     struct live_snapshot *live = container_of(snapshot, struct live_snapshot, snapshot);
-    struct visit visit = {.live = live, .visitor = visitor};
+    bool is_whole;
 
-    assert(!live->is_walked && (visitor == NULL || visitor->begin != NULL));
+    assert(!live->is_walked && count != 0 && count <= live->walker_count);
+    assert(visitors == NULL || visitors->begin != NULL);
     live->is_walked = true;
-    for (uint32_t i = 0; i <= live->store->stripe_mask; i++)
-        walk_stripe(&visit, &live->store->stripes[i]);
-    visit_left(&visit); /* of the last stripe; no change leaves anything from here on */
+    for (unsigned i = 0; i < count; i++) {
+        struct walker *walker = &live->walkers[i];
+
+        walker->visitor = visitors != NULL ? &visitors[i] : NULL;
+        walker->number = i;
+        walker->count = count;
+        if (i != 0)
+            thread_start(&walker->thread, "snapshot", run_walker, walker);
+    }
+    is_whole = walk(&live->walkers[0]);
+    for (unsigned i = 1; i < count; i++) {
+        thread_join(&live->walkers[i].thread);
+        is_whole &= live->walkers[i].is_whole;
+    }
     assert(load(&live->kept_bytes) == 0);
-    buffer_fini(&visit.elements);
-    return rest(&visit);
+    return is_whole;
 }
 
 static bool live_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)
 {
     struct live_snapshot *live = container_of(snapshot, struct live_snapshot, snapshot);
+    struct walker *walker = &live->walkers[0];
 
     for (uint32_t i = 0; i <= live->store->stripe_mask; i++) {
         struct stripe *stripe = &live->store->stripes[i];
         uint64_t since_us;
 
-        enter(live, stripe);
+        enter(walker, stripe);
         since_us = clock_monotonic_us();
-        holder->hold(&live->access, i, holder->context);
+        holder->hold(&walker->access, i, holder->context);
         raise_to(&live->held_us, clock_monotonic_us() - since_us);
-        leave(live, stripe);
+        leave(walker, stripe);
         if (!holder->rest(holder->context))
             return false;
     }
@@ -675,6 +736,11 @@ static unsigned live_database_bound(const struct snapshot *snapshot)
     return container_of((struct snapshot *)(uintptr_t)snapshot, struct live_snapshot, snapshot)->database_bound;
 }
 
+static unsigned live_threads(const struct snapshot *snapshot)
+{
+    return container_of((struct snapshot *)(uintptr_t)snapshot, struct live_snapshot, snapshot)->walker_count;
+}
+
 static void live_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
 {
     *totals = container_of((struct snapshot *)(uintptr_t)snapshot, struct live_snapshot, snapshot)->then[db];
@@ -684,7 +750,7 @@ static void live_totals(const struct snapshot *snapshot, unsigned db, struct dat
 
 static void wake(void *context)
 {
-    (void)sem_post(&((struct live_snapshot *)context)->gate_opens);
+    (void)sem_post(&((struct walker *)context)->gate_opens);
 }
 
 static struct live_snapshot *create_all(struct store *store)
@@ -704,8 +770,11 @@ static struct live_snapshot *create_all(struct store *store)
         live->db_then = mem_alloc_zero(store->database_count * sizeof(*live->db_then));
         live->db_now = mem_alloc_zero(store->database_count * sizeof(*live->db_now));
         live->then = mem_alloc_zero(store->database_count * sizeof(*live->then));
-        (void)sem_init(&live->gate_opens, 0, 0);
-        mpsc_init(&live->left);
+        for (unsigned n = 0; n < SNAPSHOT_THREADS_MOST; n++) {
+            live->walkers[n].live = live;
+            (void)sem_init(&live->walkers[n].gate_opens, 0, 0);
+            mpsc_init(&live->walkers[n].left);
+        }
         spinlock_init(&live->crowd_lock, LOCK_REGISTRY);
         larges_init(&live->larges, count_large);
     }
@@ -724,7 +793,8 @@ void live_destroy(struct store *store)
         mem_free(all[i].db_then);
         mem_free(all[i].db_now);
         mem_free(all[i].then);
-        (void)sem_destroy(&all[i].gate_opens);
+        for (unsigned n = 0; n < SNAPSHOT_THREADS_MOST; n++)
+            (void)sem_destroy(&all[i].walkers[n].gate_opens);
     }
     mem_free(all);
     atomic_store(&store->live, NULL);
@@ -752,10 +822,19 @@ static void reset_costs(struct live_snapshot *live)
     atomic_store_explicit(&live->slowed_us, 0, memory_order_relaxed);
 }
 
+static void begin_walker(struct walker *walker, int64_t now_ms, struct gate *gate)
+{
+    access_init(&walker->access, walker->live->store, &walker->counters);
+    access_begin(&walker->access, now_ms, true);
+    walker->access.exclusive = false;
+    gate_join(gate, &walker->member, wake, walker);
+}
+
 struct live_snapshot *live_snapshot_begin(struct access *access, const struct live_options *options)
 {
     static const struct snapshot_kind kind = {.database_bound = live_database_bound,
                                               .totals = live_totals,
+                                              .threads = live_threads,
                                               .each = live_each,
                                               .each_stripe = live_each_stripe,
                                               .is_live = true};
@@ -764,6 +843,7 @@ struct live_snapshot *live_snapshot_begin(struct access *access, const struct li
     unsigned i = 0;
 
     gate_assert_alone();
+    assert(options->threads != 0 && options->threads <= SNAPSHOT_THREADS_MOST);
     if (live == NULL)
         live = create_all(store);
     while (i < ENTRY_MARKS && atomic_load_explicit(&live->runs, memory_order_acquire)) {
@@ -772,16 +852,15 @@ struct live_snapshot *live_snapshot_begin(struct access *access, const struct li
     }
     if (i == ENTRY_MARKS)
         return NULL;
-    live->snapshot = (struct snapshot){.kind = &kind, .access = &live->access};
-    access_init(&live->access, store, &live->counters);
-    access_begin(&live->access, access->now_ms, true);
-    live->access.exclusive = false;
+    live->snapshot = (struct snapshot){.kind = &kind, .access = &live->walkers[0].access};
+    live->walker_count = options->threads;
+    for (unsigned n = 0; n < live->walker_count; n++)
+        begin_walker(&live->walkers[n], access->now_ms, options->gate);
     live->kept_most = options->kept_most;
     live->is_walked = false;
     atomic_store_explicit(&live->is_cancelled, false, memory_order_relaxed);
     reset_costs(live);
     note_moment(live);
-    gate_join(options->gate, &live->member, wake, live);
     atomic_store_explicit(&live->runs, true, memory_order_release);
     store_set_observed(store, OBSERVE_SNAPSHOT, OBSERVE_SNAPSHOT);
     return live;
@@ -789,7 +868,7 @@ struct live_snapshot *live_snapshot_begin(struct access *access, const struct li
 
 void live_snapshot_adopt(struct live_snapshot *live)
 {
-    live->access.lock_id = spinlock_self_id();
+    live->walkers[0].access.lock_id = spinlock_self_id();
 }
 
 struct snapshot *live_snapshot_keys(struct live_snapshot *live)
@@ -803,12 +882,12 @@ static void unobserve(struct live_snapshot *live)
     const struct live_snapshot *all = all_of(live->store);
     bool others_run = false;
 
-    enter(live, NULL);
+    enter(&live->walkers[0], NULL);
     for (unsigned i = 0; i < ENTRY_MARKS; i++)
         others_run |= &all[i] != live && atomic_load_explicit(&all[i].runs, memory_order_relaxed);
     if (!others_run)
         store_set_observed(live->store, OBSERVE_SNAPSHOT, 0);
-    leave(live, NULL);
+    leave(&live->walkers[0], NULL);
 }
 
 void live_snapshot_end(struct live_snapshot **handle)
@@ -817,10 +896,11 @@ void live_snapshot_end(struct live_snapshot **handle)
 
     *handle = NULL;
     if (!live->is_walked)
-        (void)live_each(&live->snapshot, NULL);
+        (void)live_each(&live->snapshot, NULL, 1);
     note_room(live, true);
     unobserve(live);
-    gate_part(&live->member);
+    for (unsigned i = 0; i < live->walker_count; i++)
+        gate_part(&live->walkers[i].member);
     atomic_store_explicit(&live->runs, false, memory_order_release);
 }
 

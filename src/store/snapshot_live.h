@@ -21,8 +21,9 @@
  * Memory. What was left and is not visited yet takes memory. Beyond a bound writers are asked to wait (store.on_crowd)
  * until it is less: writers slow down to the speed of the file.
  *
- * Threads. The thread is a member of the gate, and inside only while it holds a stripe. It writes to files and sleeps
- * outside. Places and marks are guarded by the stripe's lock, or the gate. */
+ * Threads. Each of them is a member of the gate, and inside only while it holds a stripe. It writes to files and sleeps
+ * outside. Places and marks are guarded by the stripe's lock, or the gate. Of several threads each has stripes of its
+ * own, and a queue of what is left there, so that they meet nowhere but in the file. */
 #pragma once
 
 #include "base/gate.h"
@@ -33,6 +34,7 @@ struct table;
 
 struct live_options {
     struct gate *gate;
+    unsigned threads;   /* 1 ... SNAPSHOT_THREADS_MOST: that write it (snapshot_each_by) */
     uint64_t kept_most; /* bytes; 0: no bound */
 };
 

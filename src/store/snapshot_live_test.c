@@ -277,75 +277,117 @@ static void writer(void *argument)
 
 /* ---------------------------------------------------------------------------------------------------- the thread -- */
 
-struct saving {
-    struct thread thread;
-    struct live_snapshot *live;
-    struct picture *picture;
+/* One of the threads. */
+struct part {
+    struct saving *saving;
     struct random random;
-    bool is_cut; /* stops in the middle */
-    bool is_whole;
     unsigned rests;
     uint64_t *large; /* the number of the large value that is visited */
     uint64_t left;   /* elements of it */
+    unsigned key_count, large_count;
+    bool is_done;
+};
+
+struct saving {
+    struct thread thread;
+    struct live_snapshot *live;
+    struct picture *picture; /* each thread writes the values of its keys */
+    struct random random;
+    bool is_cut;       /* one of the threads stops in the middle */
+    unsigned cut_part; /* that one */
+    bool is_whole;
     unsigned large_count;
+    unsigned together; /* how many times several threads had keys */
+    struct part parts[SNAPSHOT_THREADS_MOST];
 };
 
 static bool rest(void *context)
 {
-    struct saving *saving = context;
+    struct part *part = context;
 
-    if (random_below(&saving->random, 8) == 0)
+    if (random_below(&part->random, 8) == 0)
         (void)usleep(200); /* others get on */
-    return !saving->is_cut || ++saving->rests < 5;
+    return !part->saving->is_cut || part != &part->saving->parts[part->saving->cut_part] ||
+           ++part->rests < 2; /* each has a stripe at least */
 }
 
 static void note_saved(struct access *access, unsigned db, const struct entry *entry, void *context)
 {
+    struct part *part = context;
+
     assert_true(spinlock_held_count == 0); /* nobody waits for a writer */
-    note(access, db, entry, ((struct saving *)context)->picture);
+    assert_true(part->saving->picture->values[db][number_of_name(entry_key(entry))] == 0); /* nobody else had it */
+    note(access, db, entry, part->saving->picture);
+    part->key_count++;
 }
 
 static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
 {
-    struct saving *saving = context;
+    struct part *part = context;
 
     (void)access;
-    saving->large = &saving->picture->values[db][number_of_name(entry_key(entry))];
-    saving->left = count;
-    assert_true(*saving->large == 0 && entry->type == TYPE_HASH);
-    *saving->large = number_without_value(entry);
+    part->large = &part->saving->picture->values[db][number_of_name(entry_key(entry))];
+    part->left = count;
+    assert_true(*part->large == 0 && entry->type == TYPE_HASH);
+    *part->large = number_without_value(entry);
 }
 
 static void note_element(const struct former_element *element, void *context)
 {
-    struct saving *saving = context;
+    struct part *part = context;
 
-    assert_true(spinlock_held_count == 0 && saving->left-- != 0);
-    add_pair(element->first, element->second, saving->large);
+    assert_true(spinlock_held_count == 0 && part->left-- != 0);
+    add_pair(element->first, element->second, part->large);
 }
 
 static void end_large(void *context)
 {
-    struct saving *saving = context;
+    struct part *part = context;
 
-    assert_true(saving->left == 0);
-    *saving->large |= 1;
-    saving->large_count++;
+    assert_true(part->left == 0);
+    *part->large |= 1;
+    part->large_count++;
 }
 
+static void end_part(void *context)
+{
+    struct part *part = context;
+
+    assert_false(part->is_done);
+    part->is_done = true;
+}
+
+/* By as many threads as it has, or fewer. */
 static void save(void *argument)
 {
     struct saving *saving = argument;
-    const struct snapshot_visitor visitor = {.visit = note_saved,
-                                             .begin = begin_large,
-                                             .element = note_element,
-                                             .end = end_large,
-                                             .rest = rest,
-                                             .context = saving};
+    struct snapshot *keys;
+    struct snapshot_visitor visitors[SNAPSHOT_THREADS_MOST];
+    unsigned count, busy = 0;
 
     live_snapshot_adopt(saving->live);
+    keys = live_snapshot_keys(saving->live);
     memset(saving->picture, 0, sizeof(*saving->picture));
-    saving->is_whole = snapshot_each(live_snapshot_keys(saving->live), &visitor);
+    count = 1 + (unsigned)random_below(&saving->random, snapshot_threads(keys));
+    saving->cut_part = (unsigned)random_below(&saving->random, count);
+    for (unsigned i = 0; i < count; i++) {
+        saving->parts[i] = (struct part){.saving = saving};
+        random_seed(&saving->parts[i].random, random_u64(&saving->random));
+        visitors[i] = (struct snapshot_visitor){.visit = note_saved,
+                                                .begin = begin_large,
+                                                .element = note_element,
+                                                .end = end_large,
+                                                .rest = rest,
+                                                .done = end_part,
+                                                .context = &saving->parts[i]};
+    }
+    saving->is_whole = snapshot_each_by(keys, visitors, count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(saving->parts[i].is_done);
+        saving->large_count += saving->parts[i].large_count;
+        busy += saving->parts[i].key_count != 0;
+    }
+    saving->together += busy > 1;
     assert_true(live_snapshot_costs(saving->live).kept_bytes == 0);
     live_snapshot_end(&saving->live);
 }
@@ -412,11 +454,10 @@ static void teardown(void)
 
 static struct live_snapshot *begin_at_gate(struct player *owner, struct saving *saving, unsigned i)
 {
-    const struct live_options options = {.gate = &the_gate};
+    const struct live_options options = {.gate = &the_gate, .threads = 1 + below(owner, 4)};
 
     take_picture(owner, &expected[i]);
     saving->picture = &seen[i];
-    saving->rests = 0;
     random_seed(&saving->random, random_u64(&owner->random));
     saving->live = live_snapshot_begin(&owner->access, &options);
     assert_non_null(saving->live);
@@ -455,13 +496,14 @@ static void each_key_is_visited_as_it_was(void **state)
         assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
     }
     assert_true(saving.large_count > LARGE_KEYS); /* that many at once, at most, in a database */
+    assert_true(saving.together > 2);
     teardown();
 }
 
 static void several_may_run_at_once(void **state)
 {
     struct saving saving[ENTRY_MARKS] = {{.live = NULL}};
-    const struct live_options options = {.gate = &the_gate};
+    const struct live_options options = {.gate = &the_gate, .threads = 2};
 
     (void)state;
     setup("several_may_run_at_once");
@@ -538,7 +580,7 @@ static void a_mark_in_a_swapped_database_goes(void **state)
     own(owner);
     for (unsigned db = 0; db < DATABASES; db++)
         access_flush_db(&owner->access, db, false);
-    saving.live = live_snapshot_begin(&owner->access, &(struct live_options){.gate = &the_gate});
+    saving.live = live_snapshot_begin(&owner->access, &(struct live_options){.gate = &the_gate, .threads = 1});
     access_swap_db(&owner->access, UNUSED_DATABASE, UNUSED_DATABASE + 1);
     change_begin(&change, &owner->access, UNUSED_DATABASE, &key);
     change_put_int(&change, 7, EXPIRE_NEVER);

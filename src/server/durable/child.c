@@ -309,7 +309,9 @@ static void note_numbers(struct slot *slot, bool in_thread, uint64_t start_us)
 /* False: as many as possible run. */
 static bool start_thread(struct slot *slot, uint64_t start_us)
 {
-    const struct live_options options = {.gate = &server_instance()->gate, .kept_most = snapshot_kept_most()};
+    const struct live_options options = {.gate = &server_instance()->gate,
+                                         .threads = snapshot_thread_count(),
+                                         .kept_most = snapshot_kept_most()};
     struct live_snapshot *live = live_snapshot_begin(slot->task.access, &options);
 
     if (live == NULL) {

@@ -3,6 +3,7 @@
 #include "base/gate.h"
 #include "base/mem.h"
 #include "server/config/config.h"
+#include "store/snapshot.h"
 
 #include <string.h>
 
@@ -177,7 +178,7 @@ static const struct option_row rdb_rows[] = {
 
 enum { METHOD_AUTO, METHOD_THREADS, METHOD_FORK };
 enum { KEPT_LEAST_BYTES = 32 << 20, KEPT_SHARE = 20 };
-static _Atomic int64_t method, kept_most; /* global: option storage */
+static _Atomic int64_t method, thread_count, kept_most; /* global: option storage */
 
 static const struct option_enum methods[] = {
     {"auto", METHOD_AUTO},
@@ -191,6 +192,11 @@ enum snapshot_method snapshot_method(void)
     return OPTION_GET(method) == METHOD_FORK ? SNAPSHOT_FORK : SNAPSHOT_THREADS;
 }
 
+unsigned snapshot_thread_count(void)
+{
+    return (unsigned)OPTION_GET(thread_count);
+}
+
 uint64_t snapshot_kept_most(void)
 {
     const uint64_t wanted = OPTION_GET_U64(kept_most);
@@ -201,6 +207,8 @@ uint64_t snapshot_kept_most(void)
 static const struct option_row snapshot_rows[] = {
     ROW_ENUM("snapshot-method", &method, METHOD_AUTO, methods, OPTION_MUTABLE,
              "How keys are saved while the server continues: by threads, or by a forked process; auto: by threads."),
+    ROW_INT("snapshot-threads", &thread_count, 1, 1, SNAPSHOT_THREADS_MOST, OPTION_MUTABLE,
+            "Threads that write one snapshot."),
     ROW_MEMORY("snapshot-memory-limit", &kept_most, 0, 0, INT64_MAX, OPTION_MUTABLE,
                "Bytes that changes leave for a running snapshot before writers slow down; 0: a twentieth of the data."),
 };

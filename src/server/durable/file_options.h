@@ -35,6 +35,7 @@ int64_t rdb_load_delay_us(void);
 
 enum snapshot_method { SNAPSHOT_THREADS, SNAPSHOT_FORK };
 enum snapshot_method snapshot_method(void);
+unsigned snapshot_thread_count(void);
 uint64_t snapshot_kept_most(void); /* bytes that changes may leave for a snapshot; 0: no bound */
 
 void file_options_setup(void); /* after config_setup: adds the rows */

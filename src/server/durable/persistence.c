@@ -330,10 +330,11 @@ static unsigned no_databases(const struct snapshot *snapshot)
     return 0;
 }
 
-static bool no_keys(struct snapshot *snapshot, const struct snapshot_visitor *visitor)
+static bool no_keys(struct snapshot *snapshot, const struct snapshot_visitor *visitors, unsigned count)
 {
     (void)snapshot;
-    (void)visitor;
+    (void)visitors;
+    (void)count;
     return true;
 }
 

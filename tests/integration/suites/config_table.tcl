@@ -37,6 +37,7 @@ set own_options {
     rdb-version       "likewise"
     snapshot-memory-limit "likewise"
     snapshot-method   "likewise"
+    snapshot-threads  "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
 # server-threads 0: as many as processors; hz and watchdog-period are kept within narrower bounds than may be given.
