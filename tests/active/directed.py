@@ -1203,7 +1203,7 @@ def files_by_threads_are_of_their_moment(env):
     """Writers change all keys while a thread writes them and what is not settled: the file has the records that a file
     without writers has, and a node that is killed goes on from it."""
     count = 60
-    for how in ("BGSAVE", "BGREWRITEAOF"):
+    for how in ("BGSAVE", "SAVE", "BGREWRITEAOF"):
         options = ("--snapshot-method", "threads", "--rdbcompression", "no", "--active-peer-timeout", "3600")
         if how == "BGREWRITEAOF":
             options += ("--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0")
@@ -1219,17 +1219,22 @@ def files_by_threads_are_of_their_moment(env):
             if len(expected) < 11 * count:
                 raise Wrong("not many records: %d" % len(expected))
             a.ask("CONFIG", "SET", "rdb-key-save-delay", "300")
-            a.ask(how)
+            aside = a.connect()
+            aside.sock.sendall(encode([how]))
+            busy = "aof_rewrite_in_progress" if how == "BGREWRITEAOF" else "rdb_bgsave_in_progress"
+            wait_until(lambda: a.info("persistence")[busy] == "1", 30, "it begins")
             for step in range(3, 5):
                 change_all(a, count, step)
             change_more(a, count)
-            busy = {"BGSAVE": "rdb_bgsave_in_progress", "BGREWRITEAOF": "aof_rewrite_in_progress"}[how]
             if a.info("persistence")[busy] != "1" or a.info("persistence")["snapshot_method"] != "threads":
                 raise Wrong("no thread writes any more")
             a.ask("CONFIG", "SET", "rdb-key-save-delay", "0")
             wait_until(lambda: a.info("persistence")[busy] == "0", 60, "it is written")
+            if aside.exchange(b"", 1)[0][0] != "+":
+                raise Wrong("%s fails" % how)
+            aside.close()
             folder = os.path.join(a.folder, "appendonlydir")
-            path = os.path.join(a.folder, "dump.rdb") if how == "BGSAVE" else os.path.join(
+            path = os.path.join(a.folder, "dump.rdb") if how != "BGREWRITEAOF" else os.path.join(
                 folder, max(name for name in os.listdir(folder) if "base" in name))
             found = records_of(path)
             if found != expected:
@@ -1247,7 +1252,7 @@ def files_by_threads_are_of_their_moment(env):
             late = [int(node.info("replication")["active_operations_late"]) for node in mesh.nodes]
             if any(late):
                 raise Wrong("operations were late: %s" % late)
-            if how == "BGSAVE":
+            if how != "BGREWRITEAOF":
                 env.expect(mesh, [("GET", "n:1"), ("LLEN", "list:1"), ("XLEN", "stream:1"), ("GET", "new:0:1"),
                                   ("STRLEN", "text:1"), ("EXISTS", "only:1")],
                            [b"%d" % (1000 + 3 * 1 + 4 * 2), 1 + 7, 1 + 7, b"3", 1 + 7 * 3, 0])

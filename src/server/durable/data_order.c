@@ -20,7 +20,7 @@ void data_order_provide(const struct data_order_keeper *provided)
     keeper = provided;
 }
 
-bool data_order_is_on(void)
+static bool is_on(void)
 {
     return keeper != NULL && keeper->is_on();
 }
@@ -34,7 +34,7 @@ void data_order_now(struct data_order *order)
 {
     gate_assert_alone();
     buffer_clear(&order->state);
-    if (!data_order_is_on())
+    if (!is_on())
         return;
     keeper->now(order);
     assert(order->state.size != 0);
@@ -42,14 +42,14 @@ void data_order_now(struct data_order *order)
 
 void data_order_stored(void)
 {
-    if (data_order_is_on())
+    if (is_on())
         keeper->stored();
 }
 
 void data_order_keep(void)
 {
     gate_assert_alone();
-    if (data_order_is_on())
+    if (is_on())
         keeper->keep();
 }
 

@@ -72,7 +72,6 @@ struct data_order_keeper {
 /* Once, before anything is loaded; the caller keeps the struct valid. */
 void data_order_provide(const struct data_order_keeper *provided);
 
-bool data_order_is_on(void);
 bool data_order_is_wanted(void); /* any thread */
 /* Empties `order` first. Leaves it empty if it is off. */
 void data_order_now(struct data_order *order);

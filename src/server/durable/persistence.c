@@ -511,7 +511,7 @@ bool persistence_may_start_child(void)
 bool persistence_may_save_aside(void)
 {
     gate_assert_alone();
-    return snapshot_method() == SNAPSHOT_THREADS && !data_order_is_on() && persistence_may_start_child();
+    return snapshot_method() == SNAPSHOT_THREADS && persistence_may_start_child();
 }
 
 bool persistence_save_aside(struct access *access, struct persistence_waiter *waiter)
