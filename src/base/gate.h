@@ -70,6 +70,12 @@ static inline bool gate_is_inside(const struct gate_member *member)
     return atomic_load_explicit(&member->inside, memory_order_relaxed) != 0;
 }
 
+/* Members that are outside stay there. */
+static inline bool gate_is_closed(const struct gate *gate)
+{
+    return atomic_load_explicit(&((struct gate *)(uintptr_t)gate)->state, memory_order_relaxed) == GATE_CLOSED;
+}
+
 static inline void gate_assert_inside(const struct gate_member *member)
 {
     assert(gate_is_inside(member));

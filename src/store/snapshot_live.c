@@ -58,6 +58,7 @@ struct walker {
     struct gate_member member;
     sem_t gate_opens;
     struct mpsc left;
+    uint64_t entered_us; /* its own: since when it is in the gate, or holds the stripe */
     /* Of all but the first: */
     struct thread thread;
     const struct snapshot_visitor *visitor; /* const while it runs */
@@ -86,7 +87,7 @@ struct live_snapshot {
     uint64_t crowded_since_us;                     /* under that lock */
     _Atomic bool is_crowded;                       /* atomic: written under that lock */
     _Atomic bool is_cancelled;                     /* atomic: relaxed */
-    _Atomic uint64_t kept_bytes, kept_peak_bytes, kept_keys, held_us, slowed_us; /* atomic: relaxed */
+    _Atomic uint64_t kept_bytes, kept_peak_bytes, kept_keys, held_us, waited_us, slowed_us; /* atomic: relaxed */
 };
 
 static struct live_snapshot *all_of(const struct store *store)
@@ -426,14 +427,28 @@ static void enter(struct walker *walker, const struct stripe *held)
                 assert(errno == EINTR);
         }
         if (stripe == NULL || spinlock_acquire_bounded(&stripe->lock, ACCESS_LOCK_SPINS))
-            return;
+            break;
         gate_leave(&walker->member);
         (void)nanosleep(&pause, NULL);
     }
+    walker->entered_us = clock_monotonic_us();
+}
+
+/* Before it leaves. Commands that found the stripe held have asked to be woken, and who wants the gate has closed it:
+ * they have waited for so long at most. */
+static void note_hold(struct walker *walker, const struct stripe *held)
+{
+    struct live_snapshot *live = walker->live;
+    const uint64_t took_us = clock_monotonic_us() - walker->entered_us;
+
+    raise_to(&live->held_us, took_us);
+    if ((held != NULL && stripe_has_waiters(held)) || gate_is_closed(walker->member.gate))
+        raise_to(&live->waited_us, took_us);
 }
 
 static void leave(struct walker *walker, const struct stripe *held)
 {
+    note_hold(walker, held);
     if (held != NULL)
         stripe_release(walker->live->store, (struct stripe *)(uintptr_t)held);
     gate_leave(&walker->member);
@@ -552,15 +567,12 @@ static bool give_piece(struct visit *visit, struct large *large)
 {
     struct live_snapshot *live = visit->live;
     const struct stripe *stripe = enter_large(visit->walker, large);
-    const uint64_t since_us = clock_monotonic_us();
     bool more;
 
     buffer_clear(&visit->elements);
     more = large_give(large, live->number, LARGE_PIECE, take_element, &visit->elements);
-    if (stripe != NULL) {
-        raise_to(&live->held_us, clock_monotonic_us() - since_us);
+    if (stripe != NULL)
         leave(visit->walker, stripe);
-    }
     visit_elements(visit);
     return more;
 }
@@ -642,15 +654,11 @@ static void walk_stripe(struct visit *visit, struct stripe *stripe)
     bool is_written;
 
     do {
-        uint64_t since_us;
-
         visit->taken = NULL;
         visit->taken_end = &visit->taken;
         enter(visit->walker, stripe);
-        since_us = clock_monotonic_us();
         walk_piece(visit, stripe);
         is_written = live->places[stripe->index] == PLACE_WRITTEN;
-        raise_to(&live->held_us, clock_monotonic_us() - since_us);
         leave(visit->walker, stripe);
         visit_taken(visit);
         (void)rest(visit);
@@ -718,12 +726,9 @@ static bool live_each_stripe(struct snapshot *snapshot, const struct snapshot_ho
 
     for (uint32_t i = 0; i <= live->store->stripe_mask; i++) {
         struct stripe *stripe = &live->store->stripes[i];
-        uint64_t since_us;
 
         enter(walker, stripe);
-        since_us = clock_monotonic_us();
         holder->hold(&walker->access, i, holder->context);
-        raise_to(&live->held_us, clock_monotonic_us() - since_us);
         leave(walker, stripe);
         if (!holder->rest(holder->context))
             return false;
@@ -819,6 +824,7 @@ static void reset_costs(struct live_snapshot *live)
     atomic_store_explicit(&live->kept_peak_bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&live->kept_keys, 0, memory_order_relaxed);
     atomic_store_explicit(&live->held_us, 0, memory_order_relaxed);
+    atomic_store_explicit(&live->waited_us, 0, memory_order_relaxed);
     atomic_store_explicit(&live->slowed_us, 0, memory_order_relaxed);
 }
 
@@ -920,6 +926,7 @@ struct live_costs live_snapshot_costs(const struct live_snapshot *live)
                                .kept_peak_bytes = load(&live->kept_peak_bytes),
                                .kept_keys = load(&live->kept_keys),
                                .held_us = load(&live->held_us),
+                               .waited_us = load(&live->waited_us),
                                .slowed_us = load(&live->slowed_us)};
 }
 

@@ -55,6 +55,7 @@ struct live_costs {
     uint64_t kept_bytes, kept_peak_bytes; /* now, and at most */
     uint64_t kept_keys;                   /* old states that were left so far */
     uint64_t held_us;                     /* the longest time for which a stripe was held */
+    uint64_t waited_us;                   /* the longest one for which somebody waited; he may have come later */
     uint64_t slowed_us;                   /* for so long writers waited, in all */
 };
 struct live_costs live_snapshot_costs(const struct live_snapshot *live);

@@ -3,6 +3,7 @@
 #include "store/snapshot_live.h"
 
 #include "base/background.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/test_seed.h"
@@ -27,7 +28,8 @@ enum {
     KEYS = 4000,
     LARGE_KEYS = 24, /* hashes of these keys are large */
     LARGE_FIELDS = 3000,
-    LONG_BYTES = 5000
+    LONG_BYTES = 5000,
+    LONG_HOLD_US = 500
 };
 
 static const struct hash_limits limits = {8, 64};
@@ -648,12 +650,64 @@ static void a_change_that_was_left_keeps_nothing(void **state)
     teardown();
 }
 
+struct long_hold {
+    uint32_t stripe; /* that is held for long */
+    bool is_wanted;  /* by a command */
+};
+
+static void hold_long(struct access *access, uint32_t stripe, void *context)
+{
+    const struct long_hold *hold = context;
+    const uint64_t begin_us = clock_monotonic_us();
+
+    if (stripe != hold->stripe)
+        return;
+    if (hold->is_wanted)
+        assert_true(stripe_wait(&access->store->stripes[stripe], 0));
+    while (clock_monotonic_us() - begin_us < LONG_HOLD_US)
+        ;
+}
+
+static bool go_on(void *context)
+{
+    (void)context;
+    return true;
+}
+
+static void a_hold_is_a_wait_where_somebody_waits(void **state)
+{
+    struct player *owner = &players[0];
+
+    (void)state;
+    setup("a_hold_is_a_wait_where_somebody_waits");
+    stop_writers();
+    for (unsigned i = 0; i < 2; i++) {
+        const struct live_options options = {.gate = &the_gate, .threads = 1};
+        struct long_hold hold = {.stripe = 1, .is_wanted = i == 1};
+        const struct snapshot_holder holder = {.hold = hold_long, .rest = go_on, .context = &hold};
+        struct live_snapshot *live;
+
+        own(owner);
+        live = live_snapshot_begin(&owner->access, &options);
+        gate_open(&owner->member);
+        live_snapshot_adopt(live);
+        assert_true(snapshot_each_stripe(live_snapshot_keys(live), &holder));
+        assert_true(live_snapshot_costs(live).held_us >= LONG_HOLD_US);
+        if (hold.is_wanted)
+            assert_true(live_snapshot_costs(live).waited_us >= LONG_HOLD_US);
+        else
+            assert_true(live_snapshot_costs(live).waited_us == 0);
+        live_snapshot_end(&live);
+    }
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_key_is_visited_as_it_was),        cmocka_unit_test(several_may_run_at_once),
         cmocka_unit_test(one_that_stops_early_leaves_nothing),  cmocka_unit_test(a_mark_in_a_swapped_database_goes),
-        cmocka_unit_test(a_change_that_was_left_keeps_nothing),
+        cmocka_unit_test(a_change_that_was_left_keeps_nothing), cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),
     };
     int failed;
 

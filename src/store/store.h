@@ -212,6 +212,10 @@ static inline void stripe_assert_held(const struct stripe *stripe)
 }
 /* Call it after releasing a stripe: returns the threads to wake. The light fence pairs with the heavy one of
  * stripe_wait. */
+static inline bool stripe_has_waiters(const struct stripe *stripe)
+{
+    return atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) != 0;
+}
 static inline uint64_t stripe_take_waiters(struct stripe *stripe)
 {
     if (LIKELY(atomic_load_explicit(&stripe->wait_mask, memory_order_relaxed) == 0))

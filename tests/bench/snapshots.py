@@ -14,8 +14,10 @@ full  writers at full speed: SET over all keys, pipeline 32, and ZADD over all m
 half  the same writers in an open loop at half of what the server took in the first of these parts, and a client that
       sends ZADD and ZSCORE to the sorted set, 500 a second each. 5 s without a snapshot, then one is made: seconds, the
       longest waits of clients and the 99.9th percentile from outside, and what the server itself counts as stall
-      because of the snapshot (INFO persistence: snapshot_longest_wait_usec, snapshot_gate_usec,
-      snapshot_longest_hold_usec; latest_fork_usec of a child). That is judged, as the former is the machine's, too
+      because of the snapshot: the longest hold of a stripe for which a command waited, and the time at the gate (INFO
+      persistence: snapshot_longest_wait_usec, snapshot_gate_usec; latest_fork_usec of a child; of a server without the
+      first, snapshot_longest_hold_usec, for which maybe nobody waited). That is judged, as the former is the machine's,
+      too
 
 Printed are medians, the single values with --verbose. A method that the server does not know is left out; one that has
 only fork is measured as it is. Files go to a folder that is removed. --quick: 100,000 keys and members, one run.
@@ -306,7 +308,8 @@ class Bench:
         figures = {"half: " + name: counted[field] for name, field in (
             ("longest wait, ms", COUNTS[0]), ("gate, ms", COUNTS[1]), ("longest hold, ms", COUNTS[2]),
             ("slowed, ms", COUNTS[3])) if field in counted}
-        figures["half: stall counted by the server, ms"] = max((counted.get(name, 0) for name in COUNTS[:3]), default=0)
+        stalls = COUNTS[:2] if COUNTS[0] in counted else COUNTS[1:3]
+        figures["half: stall counted by the server, ms"] = max(counted.get(name, 0) for name in stalls)
         return figures
 
     def measure(self, method):

@@ -669,6 +669,7 @@ static void add_costs(struct child_stats *stats, const struct live_costs *costs)
     stats->live.kept_keys += costs->kept_keys;
     stats->live.slowed_us += costs->slowed_us;
     stats->live.held_us = MAX(stats->live.held_us, costs->held_us);
+    stats->live.waited_us = MAX(stats->live.waited_us, costs->waited_us);
 }
 
 static void add_running(struct child_stats *stats, struct slot *slot)

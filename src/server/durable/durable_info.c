@@ -133,6 +133,7 @@ const struct info_row durable_info[] = {
     FIELD("snapshot_kept_peak_bytes", child.live.kept_peak_bytes),
     FIELD("snapshot_kept_keys", child.live.kept_keys),
     FIELD("snapshot_longest_hold_usec", child.live.held_us),
+    FIELD("snapshot_longest_wait_usec", child.live.waited_us),
     FIELD("snapshot_slowed_usec", child.live.slowed_us),
 
     FIELD("aof_enabled", aof_is_on, INFO_SAFE),

@@ -144,6 +144,7 @@ static const char *const persistence_fields[] = {
     "snapshot_kept_peak_bytes",
     "snapshot_kept_keys",
     "snapshot_longest_hold_usec",
+    "snapshot_longest_wait_usec",
     "snapshot_slowed_usec",
     "aof_enabled",
     "aof_rewrite_in_progress",
