@@ -269,6 +269,27 @@ uint64_t deadlines_count_due(const struct deadlines *deadlines, int64_t now_ms)
     return count;
 }
 
+struct scan {
+    deadline_fn fn;
+    void *context;
+};
+
+static void scan_one(void *item, void *context)
+{
+    const struct deadline *deadline = item;
+    const struct scan *scan = context;
+
+    scan->fn(deadline_text(deadline), deadline->when_ms, scan->context);
+}
+
+uint64_t deadlines_scan(const struct deadlines *deadlines, uint64_t position, uint64_t want, deadline_fn fn,
+                        void *context)
+{
+    struct scan scan = {fn, context};
+
+    return table_scan(&deadlines->by_text, position, want, scan_one, &scan);
+}
+
 void deadlines_validate(const struct deadlines *deadlines)
 {
     table_validate(&deadlines->by_text, deadline_hash);

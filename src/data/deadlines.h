@@ -58,6 +58,9 @@ struct deadline *deadlines_take_due(struct deadlines *deadlines, int64_t now_ms)
 uint64_t deadlines_count_due(const struct deadlines *deadlines, int64_t now_ms);
 /* Visits these deadlines, or all with DEADLINE_NONE. Nothing may change meanwhile. */
 void deadlines_each_due(const struct deadlines *deadlines, int64_t now_ms, deadline_fn fn, void *context);
+/* Visits about `want` of all from a position on, like table_scan. */
+uint64_t deadlines_scan(const struct deadlines *deadlines, uint64_t position, uint64_t want, deadline_fn fn,
+                        void *context);
 
 uint64_t deadlines_memory_bytes(const struct deadlines *deadlines, uint64_t samples); /* without the struct */
 /* Like value_ops.relocate. The struct itself does not move. */
