@@ -18,9 +18,9 @@ enum { PROGRESS_KEYS = 1024 };
 struct dumper {
     const struct aof_dump_request *request;
     struct aof_commands commands;
-    const struct entry *large; /* the key whose elements come one by one */
-    const struct rdb_form *large_form;
-    struct rdb_writer payload; /* of such a key that no command adds elements to */
+    const struct entry *large;    /* the key whose elements come one by one */
+    struct rdb_writer payload;    /* of such a key that no command adds elements to */
+    struct rdb_elements elements; /* in there */
     uint64_t keys, rested_keys;
     unsigned db; /* of the last key */
     bool has_selected;
@@ -89,12 +89,18 @@ static void dump_field_deadline(struct slice field, int64_t expire_ms, void *con
 }
 
 /* Of fields in the words of Redis 7.4, if version 12 is allowed; else in KeyDB's. */
-static void dump_member_deadlines(struct dumper *dumper, const struct type_row *row, const struct entry *entry)
+static deadline_fn deadline_dumper(const struct dumper *dumper, const struct entry *entry)
 {
-    bool as_fields = row->has_fields && dumper->request->payload.most >= RDB_VERSION_FIELD_DEADLINES;
+    const bool has_fields = type_row_of((enum value_type)entry->type)->has_fields;
 
+    return has_fields && dumper->request->payload.most >= RDB_VERSION_FIELD_DEADLINES ? dump_field_deadline
+                                                                                      : dump_member_deadline;
+}
+
+static void dump_member_deadlines(struct dumper *dumper, const struct entry *entry)
+{
     if ((entry->flags & ENTRY_MEMBERS) != 0)
-        entry_each_member_deadline(entry, as_fields ? dump_field_deadline : dump_member_deadline, &dumper->commands);
+        entry_each_member_deadline(entry, deadline_dumper(dumper, entry), &dumper->commands);
 }
 
 /* False: no more. */
@@ -154,7 +160,7 @@ static void dump_key(struct access *access, unsigned db, const struct entry *ent
     if (row->put_commands != NULL) {
         row->put_commands(&dumper->commands, entry);
         assert(dumper->commands.left == 0);
-        dump_member_deadlines(dumper, row, entry);
+        dump_member_deadlines(dumper, entry);
         dump_deadline(&dumper->commands, entry);
     } else {
         dump_payload(dumper, entry);
@@ -167,27 +173,30 @@ static const struct type_elements *elements_of(const struct dumper *dumper)
     return type_row_of((enum value_type)dumper->large->type)->elements;
 }
 
-static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
+static bool begin_large(struct access *access, unsigned db, const struct entry *entry,
+                        const struct snapshot_value *value, void *context)
 {
     struct dumper *dumper = context;
 
     (void)access;
     if (UNLIKELY(dumper->stopped))
-        return;
+        return false; /* deadlines come behind the elements */
     select_database(dumper, db);
     dumper->commands.key = entry_key(entry);
     dumper->large = entry;
     if (elements_of(dumper)->command != NULL) {
-        aof_elements(&dumper->commands, elements_of(dumper)->command, elements_of(dumper)->width, count);
-        return;
+        aof_elements(&dumper->commands, elements_of(dumper)->command, elements_of(dumper)->width, value->count);
+        return false;
     }
     rdb_writer_init(&dumper->payload, &dumper->request->payload, NULL);
-    dumper->large_form = rdb_write_form_of_elements(&dumper->payload, entry);
-    rdb_write_byte(&dumper->payload, dumper->large_form->number);
-    rdb_write_count(&dumper->payload, count);
+    assert(value->first_ms == EXPIRE_NEVER); /* whatever has no command for elements has no deadlines of members */
+    rdb_write_byte(&dumper->payload,
+                   rdb_elements_begin(&dumper->elements, &dumper->payload, entry, EXPIRE_NEVER)->number);
+    rdb_write_elements_head(&dumper->payload, &dumper->elements, value->count);
+    return false;
 }
 
-static void dump_element(const struct former_element *element, void *context)
+static void dump_element(const struct former_element *element, int64_t expire_ms, void *context)
 {
     struct dumper *dumper = context;
 
@@ -196,7 +205,15 @@ static void dump_element(const struct former_element *element, void *context)
     if (elements_of(dumper)->command != NULL)
         elements_of(dumper)->put(&dumper->commands, element);
     else
-        elements_of(dumper)->write(&dumper->payload, element);
+        rdb_write_one(&dumper->payload, &dumper->elements, element, expire_ms);
+}
+
+static void dump_large_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    struct dumper *dumper = context;
+
+    if (LIKELY(!dumper->stopped))
+        deadline_dumper(dumper, dumper->large)(member, expire_ms, &dumper->commands);
 }
 
 static void end_large(void *context)
@@ -209,7 +226,7 @@ static void end_large(void *context)
         assert(dumper->commands.left == 0);
         dump_deadline(&dumper->commands, dumper->large);
     } else {
-        rdb_write_rest(&dumper->payload, dumper->large_form, dumper->large);
+        rdb_write_elements_rest(&dumper->payload, &dumper->elements);
         rdb_payload_seal(&dumper->payload);
         dump_restore(&dumper->commands, dumper->large, buffer_slice(&dumper->payload.out));
         rdb_writer_fini(&dumper->payload);
@@ -237,6 +254,7 @@ static void dump_all(struct dumper *dumper)
     const struct snapshot_visitor visitor = {.visit = dump_key,
                                              .begin = begin_large,
                                              .element = dump_element,
+                                             .deadline = dump_large_deadline,
                                              .end = end_large,
                                              .rest = rest,
                                              .context = dumper};

@@ -38,8 +38,8 @@ struct saver {
     _Atomic uint64_t told_keys; /* atomic: relaxed; as many as the first one knows of */
     unsigned db;                /* of the last key */
     bool has_selected;
-    const struct entry *large; /* the key whose elements come one by one; NULL: none */
-    const struct rdb_form *large_form;
+    struct rdb_elements large; /* of the key whose elements come one by one */
+    bool is_in_large;          /* there is one */
     bool stopped;
     bool has_too_much; /* libraries, for the version that was wished for */
 };
@@ -169,7 +169,7 @@ static bool rest(void *context)
     saver->stopped |= saver->writer.status != STATUS_OK;
     if (is_one_of_several(saver)) {
         (void)tell_progress(saver);
-        if (saver->large == NULL || saver->stopped)
+        if (!saver->is_in_large || saver->stopped)
             end_piece(saver);
     }
     return !saver->stopped;
@@ -222,29 +222,38 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
     count_key(saver);
 }
 
-static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
+static bool begin_large(struct access *access, unsigned db, const struct entry *entry,
+                        const struct snapshot_value *value, void *context)
 {
     struct saver *saver = context;
     const struct rdb_form *form;
 
     (void)access;
     if (UNLIKELY(saver->stopped))
-        return;
+        return false;
     save_head(saver, db, entry);
-    form = rdb_write_form_of_elements(&saver->writer, entry);
+    saver->is_in_large = true;
+    form = rdb_elements_begin(&saver->large, &saver->writer, entry, value->first_ms);
     rdb_write_byte(&saver->writer, form->number);
     rdb_write_text(&saver->writer, entry_key(entry));
-    rdb_write_count(&saver->writer, count);
-    saver->large = entry;
-    saver->large_form = form;
+    rdb_write_elements_head(&saver->writer, &saver->large, value->count);
+    return form->has_deadlines;
 }
 
-static void save_element(const struct former_element *element, void *context)
+static void save_element(const struct former_element *element, int64_t expire_ms, void *context)
 {
     struct saver *saver = context;
 
     if (LIKELY(!saver->stopped))
-        type_row_of((enum value_type)saver->large->type)->elements->write(&saver->writer, element);
+        rdb_write_one(&saver->writer, &saver->large, element, expire_ms);
+}
+
+static void save_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    struct saver *saver = context;
+
+    if (LIKELY(!saver->stopped))
+        rdb_write_member_deadline(&saver->writer, member, expire_ms);
 }
 
 static void end_large(void *context)
@@ -253,8 +262,8 @@ static void end_large(void *context)
 
     if (UNLIKELY(saver->stopped))
         return;
-    rdb_write_rest(&saver->writer, saver->large_form, saver->large);
-    saver->large = NULL;
+    rdb_write_elements_rest(&saver->writer, &saver->large);
+    saver->is_in_large = false;
     count_key(saver);
 }
 
@@ -272,6 +281,7 @@ static struct snapshot_visitor visitor_for(struct saver *saver)
     return (struct snapshot_visitor){.visit = save_key,
                                      .begin = begin_large,
                                      .element = save_element,
+                                     .deadline = save_deadline,
                                      .end = end_large,
                                      .rest = rest,
                                      .done = end_keys,

@@ -33,8 +33,10 @@ struct rdb_save_request {
     /* Gives records (RDB_AUX_ORDER_RECORD) until `take` returns false. They stand behind all keys; of data that go on
      * changing before them, as what is still to be given is kept meanwhile. NULL: none. */
     void (*records)(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context);
-    bool with_mvcc;        /* writes KeyDB's stamp with each key: the milliseconds and counter of its version, or 0 */
-    bool with_expired;     /* writes keys and members past their deadlines, too; otherwise they are left out */
+    bool with_mvcc; /* writes KeyDB's stamp with each key: the milliseconds and counter of its version, or 0 */
+    /* Writes keys and members past their deadlines, too; otherwise they are left out, but for members of large values
+     * (snapshot.h). */
+    bool with_expired;
     bool starts_writeback; /* the kernel starts writing to the disk early, so that the sync at the end is short */
     int64_t key_delay_us;  /* sleeps after each key; below zero: sleeps one microsecond after so many keys */
     /* Called now and then. False: stop. May be NULL. */

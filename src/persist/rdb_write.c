@@ -216,6 +216,18 @@ void rdb_writer_need(struct rdb_writer *writer, int version)
         writer->version = version;
 }
 
+bool rdb_may_have_deadlines(struct rdb_writer *writer)
+{
+    rdb_writer_need(writer, RDB_VERSION_FIELD_DEADLINES);
+    return writer->version >= RDB_VERSION_FIELD_DEADLINES;
+}
+
+void rdb_write_deadline(struct rdb_writer *writer, int64_t expire_ms, int64_t least_ms)
+{
+    assert(expire_ms == EXPIRE_NEVER || expire_ms >= least_ms);
+    rdb_write_length(writer, expire_ms == EXPIRE_NEVER ? 0 : (uint64_t)(expire_ms - least_ms) + 1);
+}
+
 void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value)
 {
     rdb_write_byte(writer, RDB_AUX);

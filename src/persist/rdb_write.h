@@ -63,15 +63,33 @@ void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice va
 
 /* Raises the version to at least this one, if options.most allows. */
 void rdb_writer_need(struct rdb_writer *writer, int version);
+/* A hash with deadlines needs the form that has them; false: they go into records. */
+must_check bool rdb_may_have_deadlines(struct rdb_writer *writer);
+/* In such a form: times count from the earliest one, plus one; 0: none. */
+void rdb_write_deadline(struct rdb_writer *writer, int64_t expire_ms, int64_t least_ms);
 
 /* --- values --- */
 
 /* Returns the form for the entry's value. Write its number and the key, then call rdb_write_value. */
 const struct rdb_form *rdb_write_form_of(struct rdb_writer *writer, const struct entry *entry);
 void rdb_write_value(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);
+
 /* The same for a value whose elements come one by one (data/former.h), and whose entry has but the rest of it. Instead
- * of rdb_write_value: rdb_write_count, each element (type_elements), and this. */
-const struct rdb_form *rdb_write_form_of_elements(struct rdb_writer *writer, const struct entry *entry);
-void rdb_write_rest(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);
+ * of rdb_write_value: the head, each element, each deadline of a member if the form has none, the rest. */
+struct rdb_elements {
+    const struct entry *entry;
+    const struct rdb_form *form;
+    int64_t first_ms; /* the earliest deadline of a member, or EXPIRE_NEVER */
+};
+struct former_element;
+/* Returns its form. */
+const struct rdb_form *rdb_elements_begin(struct rdb_elements *elements, struct rdb_writer *writer,
+                                          const struct entry *entry, int64_t first_ms);
+void rdb_write_elements_head(struct rdb_writer *writer, const struct rdb_elements *elements, uint64_t count);
+void rdb_write_one(struct rdb_writer *writer, const struct rdb_elements *elements, const struct former_element *element,
+                   int64_t expire_ms);
+void rdb_write_elements_rest(struct rdb_writer *writer, const struct rdb_elements *elements);
+/* A record: the deadline of a member of the value before it. */
+void rdb_write_member_deadline(struct rdb_writer *writer, struct slice member, int64_t expire_ms);
 /* Writes data that the form has no place for, as records: deadlines of members. */
 void rdb_write_records(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry);

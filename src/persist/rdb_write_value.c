@@ -20,29 +20,63 @@ void rdb_write_value(struct rdb_writer *writer, const struct rdb_form *form, con
     assert(writer->elements == 0);
 }
 
-const struct rdb_form *rdb_write_form_of_elements(struct rdb_writer *writer, const struct entry *entry)
+static const struct type_elements *type_of(const struct rdb_elements *elements)
 {
-    const struct type_elements *elements = type_row_of((enum value_type)entry->type)->elements;
-
-    return elements->form_is_fixed ? rdb_form_of(elements->form) : rdb_write_form_of(writer, entry);
+    return type_row_of((enum value_type)elements->entry->type)->elements;
 }
 
-void rdb_write_rest(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry)
+const struct rdb_form *rdb_elements_begin(struct rdb_elements *elements, struct rdb_writer *writer,
+                                          const struct entry *entry, int64_t first_ms)
 {
-    const struct type_elements *elements = type_row_of((enum value_type)entry->type)->elements;
+    const struct type_elements *type;
+
+    *elements = (struct rdb_elements){.entry = entry, .first_ms = first_ms};
+    type = type_of(elements);
+    if (!type->form_is_fixed)
+        elements->form = rdb_write_form_of(writer, entry);
+    else if (first_ms != EXPIRE_NEVER && type->form_with_deadlines != 0 && rdb_may_have_deadlines(writer))
+        elements->form = rdb_form_of(type->form_with_deadlines);
+    else
+        elements->form = rdb_form_of(type->form);
+    return elements->form;
+}
+
+void rdb_write_elements_head(struct rdb_writer *writer, const struct rdb_elements *elements, uint64_t count)
+{
+    if (elements->form->has_deadlines)
+        rdb_write_u64(writer, (uint64_t)elements->first_ms);
+    rdb_write_count(writer, count);
+}
+
+void rdb_write_one(struct rdb_writer *writer, const struct rdb_elements *elements, const struct former_element *element,
+                   int64_t expire_ms)
+{
+    if (elements->form->has_deadlines)
+        rdb_write_deadline(writer, expire_ms, elements->first_ms);
+    type_of(elements)->write(writer, element);
+}
+
+void rdb_write_elements_rest(struct rdb_writer *writer, const struct rdb_elements *elements)
+{
+    const struct type_elements *type = type_of(elements);
 
     assert(writer->elements == 0);
-    if (elements->write_rest != NULL)
-        elements->write_rest(writer, form->number, entry);
+    if (type->write_rest != NULL)
+        type->write_rest(writer, elements->form->number, elements->entry);
     assert(writer->elements == 0);
 }
 
-static void write_member_deadline(struct slice member, int64_t when_ms, void *context)
+void rdb_write_member_deadline(struct rdb_writer *writer, struct slice member, int64_t expire_ms)
 {
     char text[NUMBER_I64_SPACE];
 
-    rdb_write_aux(context, RDB_AUX_MEMBER, member);
-    rdb_write_aux(context, RDB_AUX_MEMBER_MS, slice_make(text, number_format_i64(text, when_ms)));
+    rdb_write_aux(writer, RDB_AUX_MEMBER, member);
+    rdb_write_aux(writer, RDB_AUX_MEMBER_MS, slice_make(text, number_format_i64(text, expire_ms)));
+}
+
+static void write_member_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    rdb_write_member_deadline(context, member, expire_ms);
 }
 
 void rdb_write_records(struct rdb_writer *writer, const struct rdb_form *form, const struct entry *entry)

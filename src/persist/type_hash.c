@@ -173,11 +173,8 @@ static bool read_hash_listpack_deadlines(struct rdb_reader *reader, const struct
 
 static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entry)
 {
-    if (entry_member_deadlines(entry) != 0) {
-        rdb_writer_need(writer, RDB_VERSION_FIELD_DEADLINES);
-        if (writer->version >= RDB_VERSION_FIELD_DEADLINES)
-            return RDB_HASH_DEADLINES;
-    }
+    if (entry_member_deadlines(entry) != 0 && rdb_may_have_deadlines(writer))
+        return RDB_HASH_DEADLINES;
     return entry->encoding == ENCODING_LISTPACK && writer->options.least >= RDB_VERSION_LISTPACKS ? RDB_HASH_LISTPACK
                                                                                                   : RDB_HASH;
 }
@@ -206,14 +203,11 @@ struct field_writer {
 static void write_field_with_deadline(struct slice field, struct slice value, void *context)
 {
     const struct field_writer *fields = context;
-    int64_t expire_ms = entry_member_expire_ms(fields->entry, field);
 
-    assert(expire_ms == EXPIRE_NEVER || expire_ms >= fields->least_ms);
-    rdb_write_length(fields->writer, expire_ms == EXPIRE_NEVER ? 0 : (uint64_t)(expire_ms - fields->least_ms) + 1);
+    rdb_write_deadline(fields->writer, entry_member_expire_ms(fields->entry, field), fields->least_ms);
     write_pair(field, value, fields->writer);
 }
 
-/* Times count from the earliest one, plus one; 0: none. */
 static void write_hash_with_deadlines(struct rdb_writer *writer, const struct entry *entry)
 {
     struct field_writer fields = {writer, entry, entry_member_due_ms(entry)};
@@ -251,6 +245,7 @@ static void put_element(struct aof_commands *commands, const struct former_eleme
 
 static const struct type_elements elements = {.form_is_fixed = true,
                                               .form = RDB_HASH,
+                                              .form_with_deadlines = RDB_HASH_DEADLINES,
                                               .write = write_element,
                                               .command = "HSET",
                                               .width = 2,

@@ -30,6 +30,9 @@ struct rdb_form {
 struct type_elements {
     bool form_is_fixed; /* false: form_of knows it, by what a value has beside its elements */
     enum rdb_type form; /* that it has then */
+    /* That it has then if members have deadlines and the version of the file allows; 0: deadlines are in records behind
+     * the value. Its elements are those of `form` behind the deadline. */
+    enum rdb_type form_with_deadlines;
     void (*write)(struct rdb_writer *writer, const struct former_element *element);
     /* What follows the elements; NULL: nothing. */
     void (*write_rest)(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry);

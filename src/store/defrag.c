@@ -33,6 +33,8 @@ static void relocate_blob(struct entry *entry, struct mem_mover *mover)
 
 static uint64_t relocate_subkey_ttls(struct hold *hold, struct entry *entry, uint64_t position, uint64_t most)
 {
+    if ((entry->flags & ENTRY_MEMBERS) == 0 || large_is_listed(hold->access->store, entry_value(entry)))
+        return 0;
     position = subkey_ttl_relocate(entry, position & ~IN_LIFETIMES, most, &hold->mover);
     return position != 0 ? position | IN_LIFETIMES : 0;
 }

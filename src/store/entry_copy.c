@@ -26,6 +26,21 @@ void entry_copy_value(const struct store *store, const struct entry *entry, stru
     }
 }
 
+void entry_copy_key_deadline(const struct entry *entry, struct entry *copy)
+{
+    const int64_t expire_ms = entry_expire_ms(entry);
+    const size_t rest = entry_copy_bytes(entry) - sizeof(*entry) - sizeof(uint64_t);
+
+    copy->flags &= (uint8_t)~ENTRY_MEMBERS;
+    if (expire_ms != EXPIRE_NEVER) {
+        entry_word_store(copy, ENTRY_EXPIRES, (uint64_t)expire_ms);
+        return;
+    }
+    static_assert(ENTRY_EXPIRES == 1, "the first word");
+    memmove(copy->rest, copy->rest + sizeof(uint64_t), rest);
+    copy->flags &= (uint8_t)~ENTRY_EXPIRES;
+}
+
 struct entry *entry_copy_create(const struct store *store, const struct entry *entry)
 {
     struct entry *copy = entry_clone(entry);

@@ -112,20 +112,14 @@ static void blob_destroy(struct value value)
 
 static void subkey_ttls_destroy(struct value value)
 {
-    struct subkey_ttls *lifetimes = value.data;
-
-    deadlines_clear(&lifetimes->members);
-    mem_free(lifetimes);
+    subkey_ttl_free(value.data);
 }
 
 void lazyfree_of_subkey_ttls(struct access *access, struct subkey_ttls *lifetimes, enum free_reason reason)
 {
     struct value value = {lifetimes, ENCODING_RAW};
 
-    if (lifetimes->view != NULL) {
-        lazyfree_of_value(access, lifetimes->view, reason);
-        entry_free(lifetimes->view);
-    }
+    subkey_ttl_drop_view(access, lifetimes, reason);
     if (deadlines_count(&lifetimes->members) >= LONG_EFFORT)
         free_large(access, reason, subkey_ttls_destroy, value);
     else
@@ -144,14 +138,19 @@ void lazyfree_of_value(struct access *access, struct entry *entry, enum free_rea
     } else if (entry->type != TYPE_STRING) {
         const struct value_ops *ops = access->store->types[entry->type].ops;
         struct value value = entry_value(entry);
+        struct subkey_ttls *lifetimes = NULL;
 
-        if (!large_take(access->store, value)) { /* else it is freed when snapshots have it */
+        if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0)) {
+            lifetimes = subkey_ttl_take(entry);
+            subkey_ttl_drop_view(access, lifetimes, reason);
+        }
+        if (!large_take(access->store, value)) { /* else both are freed when snapshots have it, maybe at once */
             if (ops->free_effort(value) >= LONG_EFFORT)
                 free_large(access, reason, ops->destroy, value);
             else
                 ops->destroy(value);
+            if (UNLIKELY(lifetimes != NULL))
+                lazyfree_of_subkey_ttls(access, lifetimes, reason);
         }
-        if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-            lazyfree_of_subkey_ttls(access, subkey_ttl_take(entry), reason);
     }
 }

@@ -12,15 +12,26 @@ enum { SNAPSHOT_THREADS_MOST = 8 }; /* that write one snapshot */
 
 struct snapshot;
 
+/* What is known of a large value before its elements. */
+struct snapshot_value {
+    uint64_t count;   /* of elements */
+    int64_t first_ms; /* the earliest deadline of a member; EXPIRE_NEVER: no member has one */
+};
+
 /* What a writer does with the keys. Nobody waits for it: it may write, and sleep. */
 struct snapshot_visitor {
     /* Each key once, in any order of keys and databases, except expired keys that the visitor does not see. The entry
      * is valid until the function returns. */
     void (*visit)(struct access *access, unsigned db, const struct entry *entry, void *context);
-    /* Or, where a large value goes on changing: begin, each element once, end; `rest` between them. The entry's value
-     * is former_rest of it, and only valid if that is. All three, or none if there are no such values. */
-    void (*begin)(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context);
-    former_fn element;
+    /* Or, where a large value goes on changing: begin, each element once, each deadline of a member once, end; `rest`
+     * between them. If begin returns true deadlines come with the elements instead. Members past their deadlines are
+     * there, too, whatever sees_expired says: nobody could say how many they are without a look at all of them. The
+     * entry's value is former_rest of it, and only valid if that is; of its members the entry has no deadlines. All
+     * four, or none if there are no such values. */
+    bool (*begin)(struct access *access, unsigned db, const struct entry *entry, const struct snapshot_value *value,
+                  void *context);
+    void (*element)(const struct former_element *element, int64_t expire_ms, void *context);
+    deadline_fn deadline;
     void (*end)(void *context);
     /* Now and then. False: the rest is not visited. May be NULL. */
     bool (*rest)(void *context);

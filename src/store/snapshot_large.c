@@ -5,17 +5,20 @@
 #include "data/undo.h"
 #include "store/lazyfree.h"
 #include "store/snapshot_live_priv.h"
+#include "store/subkey_ttl_priv.h"
 
 enum { WATCHES = VALUE_LOGS_MOST + 1, MEMORY_SAMPLES = 5 };
 
 struct large {
-    const struct value_ops *ops;             /* const */
-    uint64_t number;                         /* const: no other one has or had it */
-    struct value value;                      /* const but for what is in it */
-    const struct stripe *_Atomic stripe;     /* atomic: written under it and `lock`; NULL: see large_take */
-    struct former *formers[LARGE_SNAPSHOTS]; /* the rest: guarded by the stripe */
-    uint64_t noted_bytes[LARGE_SNAPSHOTS];   /* of memory, of which the snapshot was told */
-    unsigned users;                          /* guarded by `lock`: how many formers there are */
+    const struct value_ops *ops;                         /* const */
+    uint64_t number;                                     /* const: no other one has or had it */
+    struct value value;                                  /* const but for what is in it */
+    const struct stripe *_Atomic stripe;                 /* atomic: written under it and `lock`; NULL: see large_take */
+    struct former *formers[LARGE_SNAPSHOTS];             /* the rest: guarded by the stripe */
+    struct subkey_ttls *lifetimes;                       /* of the value, now; NULL: no member has a deadline */
+    struct former_deadlines *deadlines[LARGE_SNAPSHOTS]; /* NULL: no member had one */
+    uint64_t noted_bytes[LARGE_SNAPSHOTS];               /* of memory, of which the snapshot was told */
+    unsigned users;                                      /* guarded by `lock`: how many formers there are */
 };
 
 /* A change of this thread that watches a value. A command that changes nothing just leaves its change: then it watches
@@ -80,7 +83,7 @@ bool large_suits(const struct store *store, const struct entry *entry)
 {
     const struct value_ops *ops = store->types[entry->type].ops;
 
-    return entry->type != TYPE_STRING && (entry->flags & ENTRY_MEMBERS) == 0 && former_suits(ops, entry_value(entry)) &&
+    return entry->type != TYPE_STRING && former_suits(ops, entry_value(entry)) &&
            ops->free_effort(entry_value(entry)) >= LARGE_EFFORT;
 }
 
@@ -92,6 +95,20 @@ static void note_bytes(struct store *store, struct large *large, unsigned snapsh
     large->noted_bytes[snapshot] = bytes;
     if (more != 0)
         live_larges(store)->kept(store, snapshot, more);
+}
+
+static void note_former_bytes(struct store *store, struct large *large, unsigned snapshot)
+{
+    uint64_t bytes = large->formers[snapshot]->bytes;
+
+    if (large->deadlines[snapshot] != NULL)
+        bytes += former_deadlines_bytes(large->deadlines[snapshot]);
+    note_bytes(store, large, snapshot, bytes);
+}
+
+static const struct deadlines *deadlines_of(const struct large *large)
+{
+    return large->lifetimes != NULL ? &large->lifetimes->members : NULL;
 }
 
 struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned snapshot)
@@ -113,14 +130,18 @@ struct large *large_use(struct store *store, const struct stripe *stripe, const 
         large->value = value;
         large->users = 1;
         large->number = ++larges->last_number;
+        large->lifetimes = (entry->flags & ENTRY_MEMBERS) != 0 ? entry_subkey_ttls(entry) : NULL;
         atomic_store_explicit(&large->stripe, stripe, memory_order_relaxed);
         table_insert(&larges->by_data, hash_of_data(value.data), large, hash_of);
         atomic_fetch_add_explicit(&store->large_count, 1, memory_order_relaxed);
     }
     spinlock_release(&larges->lock);
     assert(large->formers[snapshot] == NULL && large_stripe(large) == stripe);
+    assert(large->lifetimes == ((entry->flags & ENTRY_MEMBERS) != 0 ? entry_subkey_ttls(entry) : NULL));
     large->formers[snapshot] = former_create(large->ops, value);
-    note_bytes(store, large, snapshot, large->formers[snapshot]->bytes);
+    if (large->lifetimes != NULL)
+        large->deadlines[snapshot] = former_deadlines_create(&large->lifetimes->members);
+    note_former_bytes(store, large, snapshot);
     return large;
 }
 
@@ -133,7 +154,7 @@ static void keep(struct store *store, struct large *large, struct slice steps)
         if (large->formers[i] == NULL)
             continue;
         former_keep(large->formers[i], large->value, steps);
-        note_bytes(store, large, i, large->formers[i]->bytes);
+        note_former_bytes(store, large, i);
     }
 }
 
@@ -237,6 +258,31 @@ void large_move_slow(const struct change *from, const struct change *to)
     spinlock_release(&larges->lock);
 }
 
+void large_note_deadline_slow(struct store *store, struct value value, struct slice member, int64_t before_ms)
+{
+    struct large *large = find(live_larges(store), value.data);
+
+    if (large == NULL)
+        return;
+    stripe_assert_held(large_stripe(large));
+    for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
+        if (large->deadlines[i] == NULL)
+            continue;
+        former_deadlines_keep(large->deadlines[i], member, before_ms != EXPIRE_NEVER ? before_ms : DEADLINE_NONE);
+        note_former_bytes(store, large, i);
+    }
+}
+
+void large_note_table_slow(struct store *store, struct value value, struct subkey_ttls *lifetimes)
+{
+    struct large *large = find(live_larges(store), value.data);
+
+    if (large != NULL) {
+        stripe_assert_held(large_stripe(large));
+        large->lifetimes = lifetimes;
+    }
+}
+
 bool large_take_slow(struct store *store, struct value value)
 {
     struct larges *larges = live_larges(store);
@@ -250,7 +296,10 @@ bool large_take_slow(struct store *store, struct value value)
     slot = slot_of(larges, value.data);
     if (slot != NULL) {
         struct large *large = table_remove(&larges->by_data, hash_of_data(value.data), slot);
-        const uint64_t bytes = large->ops->memory_bytes(value, MEMORY_SAMPLES);
+        uint64_t bytes = large->ops->memory_bytes(value, MEMORY_SAMPLES);
+
+        if (large->lifetimes != NULL)
+            bytes += deadlines_memory_bytes(&large->lifetimes->members, MEMORY_SAMPLES);
 
         for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
             if (large->formers[i] != NULL)
@@ -288,41 +337,84 @@ uint64_t large_count(const struct large *large, unsigned snapshot)
     return large->formers[snapshot]->count;
 }
 
+int64_t large_first_ms(const struct large *large, unsigned snapshot)
+{
+    const struct former_deadlines *deadlines = large->deadlines[snapshot];
+
+    return deadlines != NULL ? former_deadlines_first_ms(deadlines) : EXPIRE_NEVER;
+}
+
 struct value large_rest(const struct large *large, unsigned snapshot)
 {
     return former_rest(large->formers[snapshot]);
 }
 
-bool large_give(struct large *large, unsigned snapshot, uint64_t most, former_fn fn, void *context)
+struct giving {
+    const struct former_deadlines *former; /* NULL: no deadlines */
+    const struct deadlines *now;
+    large_fn fn;
+    void *context;
+};
+
+static void give_element(const struct former_element *element, void *context)
 {
-    assert_owned(large);
-    return former_give(large->formers[snapshot], large->value, most, fn, context);
+    const struct giving *giving = context;
+    int64_t expire_ms = DEADLINE_NONE;
+
+    if (giving->former != NULL)
+        expire_ms = former_deadlines_find(giving->former, giving->now, element->first);
+    giving->fn(element, expire_ms != DEADLINE_NONE ? expire_ms : EXPIRE_NEVER, giving->context);
 }
 
-struct value large_leave(struct store *store, struct large *large, unsigned snapshot,
-                         void (**destroy)(struct value value))
+bool large_give(struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most, large_fn fn, void *context)
+{
+    struct giving giving = {with_deadlines ? large->deadlines[snapshot] : NULL, deadlines_of(large), fn, context};
+
+    assert_owned(large);
+    return former_give(large->formers[snapshot], large->value, most, give_element, &giving);
+}
+
+bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn, void *context)
+{
+    assert_owned(large);
+    return former_deadlines_give(large->deadlines[snapshot], deadlines_of(large), most, fn, context);
+}
+
+struct large_remains large_leave(struct store *store, struct large *large, unsigned snapshot)
 {
     struct larges *larges = live_larges(store);
-    struct value value = {.data = NULL};
+    struct large_remains remains = {.lifetimes = NULL};
+    struct former_deadlines *deadlines;
     struct former *former;
     bool is_last;
 
     assert_owned(large);
-    *destroy = large->ops->destroy;
     spinlock_acquire(&larges->lock);
     note_bytes(store, large, snapshot, 0);
     former = large->formers[snapshot];
     large->formers[snapshot] = NULL;
+    deadlines = large->deadlines[snapshot];
+    large->deadlines[snapshot] = NULL;
     is_last = --large->users == 0;
     if (is_last && large_stripe(large) != NULL) {
         (void)table_remove(&larges->by_data, hash_of(large), slot_of(larges, large->value.data));
         atomic_fetch_sub_explicit(&store->large_count, 1, memory_order_relaxed);
     } else if (is_last) {
-        value = large->value;
+        remains = (struct large_remains){large->value, large->lifetimes, large->ops->destroy};
     }
     spinlock_release(&larges->lock);
     former_destroy(&former);
+    former_deadlines_destroy(&deadlines);
     if (is_last)
         mem_free(large);
-    return value;
+    return remains;
+}
+
+void large_free(struct large_remains *remains)
+{
+    if (remains->value.data != NULL)
+        remains->destroy(remains->value);
+    if (remains->lifetimes != NULL)
+        subkey_ttl_free(remains->lifetimes);
+    *remains = (struct large_remains){.lifetimes = NULL};
 }

@@ -1,4 +1,5 @@
-/* Large values that snapshots need as they were (data/former.h), while commands go on changing them.
+/* Large values that snapshots need as they were (data/former.h), while commands go on changing them. The deadlines of
+ * their members, which are beside a value, belong to it (data/former_deadlines.h).
  *
  * A value is listed from the moment that a snapshot leaves it, or meets it, until the last of its snapshots has it:
  *
@@ -6,7 +7,9 @@
  *     large_watch      a change begins: its steps are noted
  *     large_unwatch    it ends: what it has changed is kept; a change that is just left, as nothing has changed, ends
  *                      when its stripes are released
+ *     large_note_...   deadlines of members change, or their table comes or goes
  *     large_give       the snapshot's thread takes the next piece; under the stripe's lock, as long as a key has it
+ *     large_give_deadlines    the same of deadlines, if they did not come with the elements
  *     large_take       instead of freeing the value: it is nobody's but the snapshots' from here on
  *     large_leave      the snapshot has it
  *
@@ -17,6 +20,7 @@
 #include "base/spinlock.h"
 #include "base/table.h"
 #include "data/former.h"
+#include "data/former_deadlines.h"
 #include "store/access.h"
 
 struct large;
@@ -60,8 +64,23 @@ static inline void large_move(const struct change *from, const struct change *to
     if (larges_exist(from->access->store))
         large_move_slow(from, to);
 }
+void large_note_deadline_slow(struct store *store, struct value value, struct slice member, int64_t before_ms);
+/* Before the deadline of a member of the entry's value changes; EXPIRE_NEVER: it has none. */
+static inline void large_note_deadline(struct store *store, const struct entry *entry, struct slice member,
+                                       int64_t before_ms)
+{
+    if (larges_exist(store))
+        large_note_deadline_slow(store, entry_value(entry), member, before_ms);
+}
+void large_note_table_slow(struct store *store, struct value value, struct subkey_ttls *lifetimes);
+/* Here the deadlines are from now on; NULL: there is none any more. Each of them was told. */
+static inline void large_note_table(struct store *store, const struct entry *entry, struct subkey_ttls *lifetimes)
+{
+    if (larges_exist(store))
+        large_note_table_slow(store, entry_value(entry), lifetimes);
+}
 must_check bool large_take_slow(struct store *store, struct value value);
-/* Whoever would free a value: true, it is a snapshot's now. No key has it any more. */
+/* Whoever would free a value: true, it is a snapshot's now, with the table of its deadlines. No key has it any more. */
 static inline must_check bool large_take(struct store *store, struct value value)
 {
     return larges_exist(store) && large_take_slow(store, value);
@@ -71,11 +90,24 @@ bool large_is_listed(struct store *store, struct value value);
 
 /* --- the snapshot's thread --- */
 
-uint64_t large_count(const struct large *large, unsigned snapshot); /* of elements */
+uint64_t large_count(const struct large *large, unsigned snapshot);   /* of elements */
+int64_t large_first_ms(const struct large *large, unsigned snapshot); /* the earliest deadline, or EXPIRE_NEVER */
 struct value large_rest(const struct large *large, unsigned snapshot);
 const struct stripe *large_stripe(const struct large *large); /* guards it; NULL: nobody changes it */
-/* False: these were the last elements. Under large_stripe, likewise the next one. */
-must_check bool large_give(struct large *large, unsigned snapshot, uint64_t most, former_fn fn, void *context);
-/* Returns a value that is to be freed, or one without data. */
-struct value large_leave(struct store *store, struct large *large, unsigned snapshot,
-                         void (**destroy)(struct value value));
+/* The texts are valid until it returns. */
+typedef void (*large_fn)(const struct former_element *element, int64_t expire_ms, void *context);
+/* False: these were the last elements. Under large_stripe, likewise the next ones. Deadlines are EXPIRE_NEVER where
+ * they do not come along. */
+must_check bool large_give(struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most, large_fn fn,
+                           void *context);
+/* Of a value whose members had deadlines (large_first_ms), if they did not come along. */
+must_check bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn,
+                                     void *context);
+/* What is to be freed, under no lock; all zero: nothing. */
+struct large_remains {
+    struct value value;
+    struct subkey_ttls *lifetimes;
+    void (*destroy)(struct value value);
+};
+struct large_remains large_leave(struct store *store, struct large *large, unsigned snapshot);
+void large_free(struct large_remains *remains);

@@ -210,6 +210,8 @@ static void leave_entry(struct live_snapshot *live, const struct stripe *stripe,
     if (UNLIKELY(large_suits(live->store, entry))) {
         left->large = large_use(live->store, stripe, entry, live->number);
         entry_word_store(&left->entry, ENTRY_WORD, (uint64_t)(uintptr_t)large_rest(left->large, live->number).data);
+        if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+            entry_copy_key_deadline(entry, &left->entry);
     } else {
         entry_copy_value(live->store, entry, &left->entry);
         if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
@@ -532,21 +534,31 @@ static const struct stripe *enter_large(struct walker *walker, const struct larg
 struct element_head {
     size_t first_size, second_size;
     double score;
+    int64_t expire_ms;
 };
 
 /* Under the stripe's lock. */
-static void take_element(const struct former_element *element, void *context)
+static void take_element(const struct former_element *element, int64_t expire_ms, void *context)
 {
     struct buffer *elements = context;
-    const struct element_head head = {element->first.size, element->second.size, element->score};
+    const struct element_head head = {element->first.size, element->second.size, element->score, expire_ms};
 
     buffer_append(elements, &head, sizeof(head));
     buffer_append_slice(elements, element->first);
     buffer_append_slice(elements, element->second);
 }
 
-static void visit_elements(const struct visit *visit)
+static void take_deadline(struct slice member, int64_t expire_ms, void *context)
 {
+    take_element(&(struct former_element){.first = member}, expire_ms, context);
+}
+
+/* What a piece has. */
+enum piece { PIECE_ELEMENTS, PIECE_ELEMENTS_WITH_DEADLINES, PIECE_DEADLINES };
+
+static void visit_piece(const struct visit *visit, enum piece piece)
+{
+    const struct snapshot_visitor *visitor = visit->visitor;
     const char *at = visit->elements.data, *end = at + visit->elements.size;
 
     while (at != end) {
@@ -558,23 +570,44 @@ static void visit_elements(const struct visit *visit)
         element = (struct former_element){slice_make(at, head.first_size),
                                           slice_make(at + head.first_size, head.second_size), head.score};
         at += head.first_size + head.second_size;
-        visit->visitor->element(&element, visit->visitor->context);
+        if (piece == PIECE_DEADLINES)
+            visitor->deadline(element.first, head.expire_ms, visitor->context);
+        else
+            visitor->element(&element, head.expire_ms, visitor->context);
     }
 }
 
-/* The next piece of the value. False: that was all of it. */
-static bool give_piece(struct visit *visit, struct large *large)
+static bool take_piece(struct visit *visit, struct large *large, enum piece piece)
 {
-    struct live_snapshot *live = visit->live;
-    const struct stripe *stripe = enter_large(visit->walker, large);
-    bool more;
+    const unsigned number = visit->live->number;
 
     buffer_clear(&visit->elements);
-    more = large_give(large, live->number, LARGE_PIECE, take_element, &visit->elements);
+    if (piece == PIECE_DEADLINES)
+        return large_give_deadlines(large, number, LARGE_PIECE, take_deadline, &visit->elements);
+    return large_give(large, number, piece == PIECE_ELEMENTS_WITH_DEADLINES, LARGE_PIECE, take_element,
+                      &visit->elements);
+}
+
+/* The next piece of the value. False: that was all of it. */
+static bool give_piece(struct visit *visit, struct large *large, enum piece piece)
+{
+    const struct stripe *stripe = enter_large(visit->walker, large);
+    const bool more = take_piece(visit, large, piece);
+
     if (stripe != NULL)
         leave(visit->walker, stripe);
-    visit_elements(visit);
+    visit_piece(visit, piece);
     return more;
+}
+
+/* False: the visitor does not want more. */
+static bool give_all(struct visit *visit, struct large *large, enum piece piece)
+{
+    while (rest(visit)) {
+        if (!give_piece(visit, large, piece))
+            return true;
+    }
+    return false;
 }
 
 static void visit_large(struct visit *visit, const struct left *left)
@@ -582,14 +615,15 @@ static void visit_large(struct visit *visit, const struct left *left)
     struct live_snapshot *live = visit->live;
     const struct snapshot_visitor *visitor = visit->visitor;
     const struct entry *entry = &left->entry;
-    bool more = true;
+    struct snapshot_value value;
+    bool are_together;
 
     if (!visitor->sees_expired && lookup_is_due(&visit->walker->access, entry))
         return;
-    visitor->begin(&visit->walker->access, left->db, entry, large_count(left->large, live->number), visitor->context);
-    while (more && rest(visit))
-        more = give_piece(visit, left->large);
-    if (!more)
+    value = (struct snapshot_value){large_count(left->large, live->number), large_first_ms(left->large, live->number)};
+    are_together = visitor->begin(&visit->walker->access, left->db, entry, &value, visitor->context);
+    if (give_all(visit, left->large, are_together ? PIECE_ELEMENTS_WITH_DEADLINES : PIECE_ELEMENTS) &&
+        (value.first_ms == EXPIRE_NEVER || are_together || give_all(visit, left->large, PIECE_DEADLINES)))
         visitor->end(visitor->context);
 }
 
@@ -597,13 +631,11 @@ static void leave_large(struct walker *walker, struct large *large)
 {
     const struct live_snapshot *live = walker->live;
     const struct stripe *stripe = enter_large(walker, large);
-    void (*destroy)(struct value value);
-    const struct value value = large_leave(live->store, large, live->number, &destroy);
+    struct large_remains remains = large_leave(live->store, large, live->number);
 
     if (stripe != NULL)
         leave(walker, stripe);
-    if (value.data != NULL)
-        destroy(value);
+    large_free(&remains);
 }
 
 /* What was left so far in the stripes of one of the threads. Nobody waits. */

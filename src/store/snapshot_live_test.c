@@ -5,11 +5,15 @@
 #include "base/background.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/mem_move.h"
 #include "base/number.h"
 #include "base/test_seed.h"
 #include "base/thread.h"
 #include "data/hash.h"
 #include "store/access_at.h"
+#include "store/defrag.h"
+#include "store/lazyfree.h"
+#include "store/subkey_ttl.h"
 
 #include <semaphore.h>
 #include <setjmp.h>
@@ -29,11 +33,15 @@ enum {
     LARGE_KEYS = 24, /* hashes of these keys are large */
     LARGE_FIELDS = 3000,
     LONG_BYTES = 5000,
-    LONG_HOLD_US = 500
+    LONG_HOLD_US = 500,
+    NOW_MS = 1000
 };
 
 static const struct hash_limits limits = {8, 64};
-static const struct store_type hash_row = {.ops = &hash_ops};
+static const struct store_type hash_row = {.ops = &hash_ops,
+                                           .expired_command = "HDEL",
+                                           .expired_event = "hexpired",
+                                           .expired_class = EVENT_HASH};
 
 struct player {
     struct gate_member member;
@@ -78,6 +86,11 @@ static void add_pair(struct slice field, struct slice value, void *context)
     *(uint64_t *)context += hash_bytes(field.data, field.size) * 3 + hash_bytes(value.data, value.size);
 }
 
+static void add_deadline(struct slice field, int64_t expire_ms, void *context)
+{
+    *(uint64_t *)context += (hash_bytes(field.data, field.size) | 1) * (uint64_t)expire_ms * 5;
+}
+
 static uint64_t number_without_value(const struct entry *entry)
 {
     return (uint64_t)entry_expire_ms(entry) * 31 + entry_version(entry) * 17 + entry->type + 1;
@@ -90,6 +103,7 @@ static uint64_t number_of(const struct entry *entry)
 
     if (entry->type == TYPE_HASH) {
         hash_each(entry_value(entry), add_pair, &number);
+        entry_each_member_deadline(entry, add_deadline, &number);
     } else {
         const struct slice text = entry_string(entry, scratch);
 
@@ -158,16 +172,44 @@ static void put_field(struct player *player, struct change *change)
         const unsigned number = below(player, is_large ? LARGE_FIELDS : 30);
         const struct slice name = slice_make(field, (size_t)snprintf(field, 16, "f%u", number));
 
-        if (is_hash && hash_count(hash) > 1 && below(player, 3) == 0)
+        if (is_hash && hash_count(hash) > 1 && below(player, 3) == 0) {
             (void)hash_remove(&hash, name);
-        else
+            change_member_expire(change, name, EXPIRE_NEVER);
+        } else {
             (void)hash_put(&hash, &limits, name,
                            slice_make(value, (size_t)snprintf(value, 16, "v%u", below(player, 99))));
+        }
     }
     if (is_hash)
         change_keep_value(change, hash);
     else
         change_put_value(change, TYPE_HASH, hash, EXPIRE_KEEP);
+}
+
+static void put_deadline(struct change *change, struct value hash, unsigned number, int64_t expire_ms)
+{
+    char name[16], scratch[NUMBER_I64_SPACE];
+    const struct slice field = slice_make(name, (size_t)snprintf(name, 16, "f%u", number));
+    struct slice value;
+
+    if (hash_get(hash, field, scratch, &value))
+        change_member_expire(change, field, expire_ms);
+}
+
+/* Of some fields of the hash, of a single one, or all of them go. */
+static void put_deadlines(struct player *player, struct change *change, struct value hash)
+{
+    const bool is_large = number_of_name(change->key->name) < LARGE_KEYS;
+    const unsigned fields = is_large ? LARGE_FIELDS : 30, what = below(player, 5);
+    const unsigned count = what == 0 ? fields : what == 1 ? 1 : below(player, fields / 5) + 1;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (what == 0 || below(player, 3) == 0)
+            put_deadline(change, hash, what == 0 ? i : below(player, fields), EXPIRE_NEVER);
+        else
+            put_deadline(change, hash, below(player, fields),
+                         below(player, 4) == 0 ? NOW_MS - 100 : NOW_MS + below(player, 1000));
+    }
 }
 
 static void change_key(struct player *player, struct change *change)
@@ -195,7 +237,9 @@ static void change_key(struct player *player, struct change *change)
         put_field(player, change);
         break;
     case 6:
-        if (entry == NULL || entry->type == TYPE_STRING)
+        if (entry != NULL && entry->type == TYPE_HASH)
+            put_deadlines(player, change, entry_value(entry));
+        else if (entry == NULL || entry->type == TYPE_STRING)
             edit_text(player, change);
         break;
     default:
@@ -248,7 +292,7 @@ static void write_once(struct player *player)
     struct change change;
 
     enter(player);
-    access_begin(access, 1000, false);
+    access_begin(access, NOW_MS, false);
     if (below(player, 20) == 0 && !slice_equal(key.name, other.name)) {
         rename_key(player, &key, &other);
     } else if (access_lock(access, &stripe, 1, &busy)) {
@@ -262,6 +306,7 @@ static void write_once(struct player *player)
         } else {
             change_key(player, &change);
             change_end(&change, EVENT_GENERIC, NULL);
+            access_expire_members(access, db, &key);
         }
         access_unlock(access, &stripe, 1);
     }
@@ -286,7 +331,9 @@ struct part {
     unsigned rests;
     uint64_t *large; /* the number of the large value that is visited */
     uint64_t left;   /* elements of it */
-    unsigned key_count, large_count;
+    int64_t first_ms;
+    bool are_together; /* its deadlines come with the elements */
+    unsigned key_count, large_count, large_with_deadlines;
     bool is_done;
 };
 
@@ -298,7 +345,7 @@ struct saving {
     bool is_cut;       /* one of the threads stops in the middle */
     unsigned cut_part; /* that one */
     bool is_whole;
-    unsigned large_count;
+    unsigned large_count, large_with_deadlines;
     unsigned together; /* how many times several threads had keys */
     struct part parts[SNAPSHOT_THREADS_MOST];
 };
@@ -323,23 +370,41 @@ static void note_saved(struct access *access, unsigned db, const struct entry *e
     part->key_count++;
 }
 
-static void begin_large(struct access *access, unsigned db, const struct entry *entry, uint64_t count, void *context)
+static bool begin_large(struct access *access, unsigned db, const struct entry *entry,
+                        const struct snapshot_value *value, void *context)
 {
     struct part *part = context;
 
     (void)access;
     part->large = &part->saving->picture->values[db][number_of_name(entry_key(entry))];
-    part->left = count;
+    part->left = value->count;
     assert_true(*part->large == 0 && entry->type == TYPE_HASH);
     *part->large = number_without_value(entry);
+    part->first_ms = value->first_ms;
+    part->are_together = random_below(&part->random, 2) == 0;
+    part->large_with_deadlines += value->first_ms != EXPIRE_NEVER;
+    return part->are_together;
 }
 
-static void note_element(const struct former_element *element, void *context)
+static void note_element(const struct former_element *element, int64_t expire_ms, void *context)
 {
     struct part *part = context;
 
     assert_true(spinlock_held_count == 0 && part->left-- != 0);
     add_pair(element->first, element->second, part->large);
+    if (expire_ms == EXPIRE_NEVER)
+        return;
+    assert_true(part->are_together && part->first_ms != EXPIRE_NEVER && expire_ms >= part->first_ms);
+    add_deadline(element->first, expire_ms, part->large);
+}
+
+static void note_deadline(struct slice field, int64_t expire_ms, void *context)
+{
+    struct part *part = context;
+
+    assert_true(spinlock_held_count == 0 && !part->are_together && part->left == 0);
+    assert_true(part->first_ms != EXPIRE_NEVER && expire_ms >= part->first_ms);
+    add_deadline(field, expire_ms, part->large);
 }
 
 static void end_large(void *context)
@@ -378,6 +443,7 @@ static void save(void *argument)
         visitors[i] = (struct snapshot_visitor){.visit = note_saved,
                                                 .begin = begin_large,
                                                 .element = note_element,
+                                                .deadline = note_deadline,
                                                 .end = end_large,
                                                 .rest = rest,
                                                 .done = end_part,
@@ -387,6 +453,7 @@ static void save(void *argument)
     for (unsigned i = 0; i < count; i++) {
         assert_true(saving->parts[i].is_done);
         saving->large_count += saving->parts[i].large_count;
+        saving->large_with_deadlines += saving->parts[i].large_with_deadlines;
         busy += saving->parts[i].key_count != 0;
     }
     saving->together += busy > 1;
@@ -401,7 +468,7 @@ static void own(struct player *owner)
     while (!gate_try_own(&owner->member, 100))
         while (sem_wait(&owner->woken) != 0)
             ;
-    access_begin(&owner->access, 1000, true);
+    access_begin(&owner->access, NOW_MS, true);
 }
 
 static void shake(struct player *owner)
@@ -447,8 +514,10 @@ static void teardown(void)
 {
     stop_writers();
     gate_traffic_end();
-    for (unsigned i = 0; i < countof(players); i++)
+    for (unsigned i = 0; i < countof(players); i++) {
+        lazyfree_after_release(&players[i].access); /* of the owner, at the gate */
         gate_part(&players[i].member);
+    }
     background_drain();
     store_destroy(&store);
     gate_fini(&the_gate);
@@ -499,6 +568,7 @@ static void each_key_is_visited_as_it_was(void **state)
     }
     assert_true(saving.large_count > LARGE_KEYS); /* that many at once, at most, in a database */
     assert_true(saving.together > 2);
+    assert_true(THREAD_SANITIZER || saving.large_with_deadlines > LARGE_KEYS);
     teardown();
 }
 
@@ -650,6 +720,79 @@ static void a_change_that_was_left_keeps_nothing(void **state)
     teardown();
 }
 
+static void give_deadlines(struct player *owner, const struct key *key, unsigned from, unsigned to, int64_t expire_ms)
+{
+    const struct entry *entry = access_find(&owner->access, 0, key);
+    struct change change;
+    struct value hash;
+
+    assert_non_null(entry);
+    hash = entry_value(entry);
+    change_begin(&change, &owner->access, 0, key);
+    for (unsigned i = from; i < to; i++)
+        put_deadline(&change, hash, i, expire_ms != EXPIRE_NEVER ? expire_ms + i : EXPIRE_NEVER);
+    change_end(&change, EVENT_GENERIC, NULL);
+    access_expire_members(&owner->access, 0, key);
+}
+
+/* What can move does. */
+static void defragment(struct player *owner)
+{
+    struct defrag_counters moved = {0};
+    struct defrag_walk walk;
+
+    mem_move_everything(true);
+    defrag_walk_init(&walk, 0, &moved);
+    while (defrag_step(&owner->access, &walk, 0, 1))
+        continue;
+    mem_move_everything(false);
+}
+
+/* Members get their first deadlines, die of them, and lose their last ones, with the table of them, while two snapshots
+ * need what there was; then the key is gone. */
+static void deadlines_come_and_go(void **state)
+{
+    struct saving saving[2] = {{.live = NULL}};
+    struct player *owner = &players[0];
+    char room[16];
+    const struct key key = name_key(1, room);
+    uint64_t bytes;
+
+    (void)state;
+    setup("deadlines_come_and_go");
+    stop_writers();
+    own(owner);
+    for (unsigned db = 0; db < DATABASES; db++)
+        access_flush_db(&owner->access, db, false);
+    for (unsigned i = 0; i < 30; i++)
+        change_fields(owner, &key, false);
+    (void)begin_at_gate(owner, &saving[0], 0);
+    give_deadlines(owner, &key, 100, LARGE_FIELDS, NOW_MS);
+    defragment(owner);
+    (void)begin_at_gate(owner, &saving[1], 1);
+    bytes = live_kept_bytes(store);
+    give_deadlines(owner, &key, 200, 900, EXPIRE_NEVER);
+    assert_true(live_kept_bytes(store) > bytes + 300 * sizeof("f200")); /* of some 700 fields a part is there */
+    access_begin(&owner->access, NOW_MS + 1000, true);
+    assert_non_null(access_find(&owner->access, 0, &key)); /* fields up to 999 are gone */
+    access_begin(&owner->access, NOW_MS, true);
+    give_deadlines(owner, &key, 500, 1500, NOW_MS * 9);
+    give_deadlines(owner, &key, 50, 200, 0); /* they are past */
+    give_deadlines(owner, &key, 0, LARGE_FIELDS, EXPIRE_NEVER);
+    give_deadlines(owner, &key, 1500, 1600, NOW_MS * 3);
+    save_and_own(owner, &saving[0]);
+    assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
+    assert_int_equal(saving[0].large_with_deadlines, 0);
+    give_deadlines(owner, &key, 0, LARGE_FIELDS, NOW_MS * 2);
+    assert_true(access_delete(&owner->access, 0, &key));
+    save_and_own(owner, &saving[1]);
+    assert_memory_equal(&expected[1], &seen[1], sizeof(seen[1]));
+    assert_int_equal(saving[1].large_with_deadlines, 1);
+    assert_true(live_kept_bytes(store) == 0);
+    gate_open(&owner->member);
+    teardown();
+}
+
 struct long_hold {
     uint32_t stripe; /* that is held for long */
     bool is_wanted;  /* by a command */
@@ -705,9 +848,10 @@ static void a_hold_is_a_wait_where_somebody_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key_is_visited_as_it_was),        cmocka_unit_test(several_may_run_at_once),
-        cmocka_unit_test(one_that_stops_early_leaves_nothing),  cmocka_unit_test(a_mark_in_a_swapped_database_goes),
-        cmocka_unit_test(a_change_that_was_left_keeps_nothing), cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),
+        cmocka_unit_test(each_key_is_visited_as_it_was),         cmocka_unit_test(several_may_run_at_once),
+        cmocka_unit_test(one_that_stops_early_leaves_nothing),   cmocka_unit_test(a_mark_in_a_swapped_database_goes),
+        cmocka_unit_test(a_change_that_was_left_keeps_nothing),  cmocka_unit_test(deadlines_come_and_go),
+        cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),
     };
     int failed;
 

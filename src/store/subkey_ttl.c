@@ -7,6 +7,7 @@
 #include "store/effects.h"
 #include "store/expiry.h"
 #include "store/lookup.h"
+#include "store/snapshot_large.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/undo_priv.h"
 
@@ -44,15 +45,27 @@ static void entry_put_subkey_ttls(struct entry *entry, struct subkey_ttls *lifet
     entry->flags |= ENTRY_MEMBERS;
 }
 
-static void view_drop(struct access *access, struct subkey_ttls *lifetimes)
+void subkey_ttl_drop_view(struct access *access, struct subkey_ttls *lifetimes, enum free_reason reason)
 {
     struct entry *view = lifetimes->view;
 
     if (LIKELY(view == NULL))
         return;
     lifetimes->view = NULL;
-    lazyfree_of_value(access, view, FREE_AT_ONCE);
+    lazyfree_of_value(access, view, reason);
     entry_free(view);
+}
+
+static void view_drop(struct access *access, struct subkey_ttls *lifetimes)
+{
+    subkey_ttl_drop_view(access, lifetimes, FREE_AT_ONCE);
+}
+
+void subkey_ttl_free(struct subkey_ttls *lifetimes)
+{
+    assert(lifetimes->view == NULL);
+    deadlines_clear(&lifetimes->members);
+    mem_free(lifetimes);
 }
 
 static void due_update(struct subkey_ttls *lifetimes)
@@ -93,6 +106,7 @@ void subkey_ttl_attach(struct change *change, struct subkey_ttls *lifetimes)
     lifetimes->key_ms = entry_expire_ms(entry);
     due_update(lifetimes);
     entry_put_subkey_ttls(change_expire_word(change, lifetimes->due_ms), lifetimes);
+    large_note_table(change->access->store, change_existing(change), lifetimes);
     list(change, EXPIRE_NEVER, deadlines_first_ms(&lifetimes->members));
 }
 
@@ -130,6 +144,7 @@ static void settle(struct change *change, int64_t before_ms)
     view_drop(change->access, lifetimes);
     due_update(lifetimes);
     if (deadlines_count(&lifetimes->members) == 0) {
+        large_note_table(change->access->store, entry, NULL);
         (void)subkey_ttl_take(entry);
         (void)change_expire_word(change, lifetimes->key_ms);
         list(change, before_ms, EXPIRE_NEVER);
@@ -137,6 +152,18 @@ static void settle(struct change *change, int64_t before_ms)
     } else {
         list(change, before_ms, deadlines_first_ms(&lifetimes->members));
     }
+}
+
+static void note_for_snapshots(const struct change *change, struct slice member, int64_t expire_ms)
+{
+    const struct entry *entry = change_existing(change);
+    int64_t before_ms;
+
+    if (!larges_exist(change->access->store))
+        return;
+    before_ms = entry_member_expire_ms(entry, member);
+    if (before_ms != expire_ms)
+        large_note_deadline(change->access->store, entry, member, before_ms);
 }
 
 void change_member_expire(struct change *change, struct slice member, int64_t expire_ms)
@@ -149,6 +176,7 @@ void change_member_expire(struct change *change, struct slice member, int64_t ex
         return;
     if (UNLIKELY(change->undo != NULL))
         undo_note_member_deadline(change, member, entry_member_expire_ms(entry, member));
+    note_for_snapshots(change, member, expire_ms);
     if (!has_subkey_ttls(entry)) {
         struct subkey_ttls *lifetimes;
 
@@ -260,6 +288,7 @@ static void batch_take(struct batch *batch, struct change *change, unsigned most
 
         if (due == NULL)
             break;
+        large_note_deadline(access->store, entry, deadline_text(due), due->when_ms);
         (void)ops->remove(&value, deadline_text(due));
         if (UNLIKELY(change->undo != NULL))
             undo_note_member_deadline(change, deadline_text(due), due->when_ms);

@@ -10,6 +10,9 @@ struct mem_mover;
 struct subkey_ttls *subkey_ttl_take(struct entry *entry);
 void subkey_ttl_attach(struct change *change, struct subkey_ttls *lifetimes); /* the entry has no struct yet */
 struct subkey_ttls *subkey_ttl_copy(const struct entry *entry);               /* NULL: the entry has no such struct */
+/* Its view goes. */
+void subkey_ttl_drop_view(struct access *access, struct subkey_ttls *lifetimes, enum free_reason reason);
+void subkey_ttl_free(struct subkey_ttls *lifetimes); /* it has no view; any thread */
 /* The key's own deadline has changed. */
 void subkey_ttl_key_changed(struct access *access, struct entry *entry, int64_t expire_ms);
 /* The value has changed, the deadlines have not. */
