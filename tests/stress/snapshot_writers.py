@@ -226,14 +226,18 @@ class Mix:
     def change_large(self):
         number = self.number(LARGE_MOST)
         member, field = b"m%d" % number, b"f%d" % number
+        fields = [b"f%d" % (number + i) for i in range(50)]
         return [[b"SELECT", LARGE_DB], self.random.choice((
             [b"HSET", b"L:h", field, self.bytes()], [b"HDEL", b"L:h", field], [b"HINCRBY", b"L:h", b"n", 1],
             [b"HPEXPIRE", b"L:h", self.delay(), b"FIELDS", 1, field],
+            [b"HPEXPIRE", b"L:h", self.number(10 ** 8), b"FIELDS", len(fields), *fields],
+            [b"HPERSIST", b"L:h", b"FIELDS", len(fields), *fields],
             [b"ZADD", b"L:z", self.number(1000), member], [b"ZREM", b"L:z", member], [b"ZPOPMAX", b"L:z", 2],
             [b"ZINCRBY", b"L:z", 1, member], [b"EXPIREMEMBER", b"L:z", member, self.delay(), b"ms"],
             [b"LSET", b"L:l", self.number(1000), self.bytes()], [b"LPOP", b"L:l"], [b"LPUSH", b"L:l", self.bytes()],
             [b"LINSERT", b"L:l", b"AFTER", b"%d" % number, b"new"], [b"LTRIM", b"L:l", 1, -2],
             [b"SADD", b"L:S", member], [b"SREM", b"L:S", member], [b"SPOP", b"L:S", 2],
+            [b"EXPIREMEMBER", b"L:S", member, self.delay(), b"ms"], [b"PERSIST", b"L:S", member],
             [b"SETRANGE", b"L:s", self.number(LARGE_BYTES), self.bytes()],
             [b"SETBIT", b"L:s", self.number(8 * LARGE_BYTES), 1], [b"APPEND", b"L:s", b"y"],
             [b"XADD", b"L:x", b"*", b"f", self.bytes()], [b"XTRIM", b"L:x", b"MAXLEN", 2000]))]
