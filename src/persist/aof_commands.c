@@ -48,6 +48,27 @@ void aof_put_text(struct aof_commands *commands, const char *word)
     aof_put(commands, slice_from_text(word));
 }
 
+void aof_put_begin(struct aof_commands *commands, uint64_t size)
+{
+    assert(commands->words != 0 && commands->part == 0 && size != 0);
+    commands->words--;
+    commands->part = size;
+    put_count(commands, '$', size);
+}
+
+void aof_put_part(struct aof_commands *commands, struct slice part)
+{
+    assert(part.size <= commands->part);
+    if (part.size == 0)
+        return;
+    commands->part -= part.size;
+    buffer_append_slice(&commands->out, part);
+    if (commands->part == 0)
+        buffer_append(&commands->out, "\r\n", 2);
+    if (UNLIKELY(commands->out.size >= FLUSH_BYTES))
+        aof_commands_flush(commands);
+}
+
 void aof_put_number(struct aof_commands *commands, int64_t number)
 {
     char text[NUMBER_I64_SPACE];

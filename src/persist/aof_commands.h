@@ -15,6 +15,7 @@ struct aof_commands {
     enum status status;
     int error;        /* errno of it */
     uint64_t words;   /* words of the current command still to come */
+    uint64_t part;    /* bytes of the current word still to come, if it comes in parts */
     struct slice key; /* the key whose commands are being written */
     /* Elements of this key: */
     const char *command;
@@ -28,6 +29,9 @@ void aof_commands_flush(struct aof_commands *commands);
 void aof_command_begin(struct aof_commands *commands, uint64_t words); /* call it before each command */
 void aof_put(struct aof_commands *commands, struct slice word);
 void aof_put_text(struct aof_commands *commands, const char *word);
+/* A word of so many bytes that comes in parts: call aof_put_part for each of them, and nothing else between. */
+void aof_put_begin(struct aof_commands *commands, uint64_t size);
+void aof_put_part(struct aof_commands *commands, struct slice part);
 void aof_put_number(struct aof_commands *commands, int64_t number);
 
 /* Begins `count` elements of the key, in commands with this name, several elements each. Call aof_element before the

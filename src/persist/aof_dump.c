@@ -184,6 +184,13 @@ static bool begin_large(struct access *access, unsigned db, const struct entry *
     select_database(dumper, db);
     dumper->commands.key = entry_key(entry);
     dumper->large = entry;
+    if (elements_of(dumper)->are_bytes) {
+        aof_command_begin(&dumper->commands, 3);
+        aof_put_text(&dumper->commands, "SET");
+        aof_put(&dumper->commands, dumper->commands.key);
+        aof_put_begin(&dumper->commands, value->count);
+        return false;
+    }
     if (elements_of(dumper)->command != NULL) {
         aof_elements(&dumper->commands, elements_of(dumper)->command, elements_of(dumper)->width, value->count);
         return false;
@@ -202,7 +209,7 @@ static void dump_element(const struct former_element *element, int64_t expire_ms
 
     if (UNLIKELY(dumper->stopped))
         return;
-    if (elements_of(dumper)->command != NULL)
+    if (elements_of(dumper)->put != NULL)
         elements_of(dumper)->put(&dumper->commands, element);
     else
         rdb_write_one(&dumper->payload, &dumper->elements, element, expire_ms);
@@ -222,8 +229,8 @@ static void end_large(void *context)
 
     if (UNLIKELY(dumper->stopped))
         return;
-    if (elements_of(dumper)->command != NULL) {
-        assert(dumper->commands.left == 0);
+    if (elements_of(dumper)->put != NULL) {
+        assert(dumper->commands.left == 0 && dumper->commands.part == 0);
         dump_deadline(&dumper->commands, dumper->large);
     } else {
         rdb_write_elements_rest(&dumper->payload, &dumper->elements);

@@ -24,6 +24,8 @@ void rdb_writer_fini(struct rdb_writer *writer)
 {
     buffer_fini(&writer->out);
     buffer_fini(&writer->scratch);
+    buffer_fini(&writer->text.packed);
+    buffer_fini(&writer->text.sizes);
 }
 
 static void give(struct rdb_writer *writer, struct slice bytes)
@@ -179,6 +181,93 @@ void rdb_write_text(struct rdb_writer *writer, struct slice text)
         return;
     rdb_write_length(writer, text.size);
     rdb_write_bytes(writer, text);
+}
+
+struct packed_part {
+    uint32_t packed, original; /* bytes */
+};
+
+void rdb_write_text_begin(struct rdb_writer *writer, uint64_t size)
+{
+    struct rdb_text *text = &writer->text;
+
+    assert(text->left == 0);
+    text->size = text->left = size;
+    text->is_plain = !writer->options.compresses || size < COMPRESSED_LEAST_BYTES || size > COMPRESSED_MOST_BYTES;
+    buffer_clear(&text->packed);
+    buffer_clear(&text->sizes);
+    if (text->is_plain)
+        rdb_write_length(writer, size);
+}
+
+/* It is not worth it, or takes too much memory. */
+static void write_plainly(struct rdb_writer *writer)
+{
+    struct rdb_text *text = &writer->text;
+    const struct packed_part *parts = (const struct packed_part *)(const void *)text->sizes.data;
+    const char *at = text->packed.data;
+
+    text->is_plain = true;
+    rdb_write_length(writer, text->size);
+    for (size_t i = 0; i < text->sizes.size / sizeof(*parts); i++) {
+        const struct packed_part part = parts[i];
+        unsigned size;
+
+        buffer_clear(&writer->scratch);
+        size = lzf_decompress(at, part.packed, buffer_reserve(&writer->scratch, part.original), part.original);
+        assert(size == part.original);
+        rdb_write_bytes(writer, slice_make(writer->scratch.data, size));
+        at += part.packed;
+    }
+    buffer_fini(&text->packed);
+    buffer_fini(&text->sizes);
+}
+
+/* Compressed parts are a compressed text together: what they refer back to are distances, and within themselves. A part
+ * that does not get smaller becomes some longer: it is compressed, too, as others may outweigh it. */
+static bool pack_part(struct rdb_writer *writer, struct slice part)
+{
+    struct rdb_text *text = &writer->text;
+    const size_t most = part.size + part.size / 16 + 64;
+    const unsigned size = lzf_compress(part.data, (unsigned)part.size, buffer_reserve(&text->packed, most),
+                                       (unsigned)most);
+    const struct packed_part sizes = {size, (uint32_t)part.size};
+
+    if (size == 0 || text->packed.size + size > RDB_PACKED_MOST_BYTES)
+        return false;
+    text->packed.size += size;
+    buffer_append(&text->sizes, &sizes, sizeof(sizes));
+    return true;
+}
+
+void rdb_write_text_part(struct rdb_writer *writer, struct slice part)
+{
+    struct rdb_text *text = &writer->text;
+
+    assert(part.size <= text->left && part.size <= UINT32_MAX / 2);
+    if (part.size == 0)
+        return;
+    text->left -= part.size;
+    if (!text->is_plain && pack_part(writer, part))
+        return;
+    if (!text->is_plain)
+        write_plainly(writer);
+    rdb_write_bytes(writer, part);
+}
+
+void rdb_write_text_end(struct rdb_writer *writer)
+{
+    struct rdb_text *text = &writer->text;
+
+    assert(text->left == 0);
+    if (text->is_plain)
+        return;
+    if (text->packed.size > text->size - COMPRESSED_LEAST_GAIN_BYTES)
+        write_plainly(writer);
+    else
+        rdb_write_compressed(writer, buffer_slice(&text->packed), text->size);
+    buffer_fini(&text->packed);
+    buffer_fini(&text->sizes);
 }
 
 void rdb_write_number(struct rdb_writer *writer, int64_t number)

@@ -22,6 +22,17 @@ struct rdb_write_options {
 
 struct rdb_form;
 
+enum { RDB_PACKED_MOST_BYTES = 32 << 20 };
+
+/* A text that comes in parts. A length stands in front of it, so what parts are compressed to waits until the last one
+ * has come, or until it is more than RDB_PACKED_MOST_BYTES: then the text is written as it is. */
+struct rdb_text {
+    uint64_t size, left;  /* bytes, and how many are still to come */
+    bool is_plain;        /* what has come is written, and so will be the rest */
+    struct buffer packed; /* parts, compressed */
+    struct buffer sizes;  /* of each part: struct packed_part */
+};
+
 struct rdb_writer {
     struct rdb_write_options options;
     struct buffer out;      /* bytes not yet written to the sink */
@@ -32,6 +43,7 @@ struct rdb_writer {
     enum status status;
     struct buffer scratch;
     uint64_t elements; /* announced elements still to come */
+    struct rdb_text text;
 };
 
 void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink);
@@ -54,6 +66,10 @@ static inline void rdb_write_element(struct rdb_writer *writer)
     writer->elements--;
 }
 void rdb_write_text(struct rdb_writer *writer, struct slice text);
+/* The same for a text that comes in parts (of less than 2 GiB), which are `size` bytes together. */
+void rdb_write_text_begin(struct rdb_writer *writer, uint64_t size);
+void rdb_write_text_part(struct rdb_writer *writer, struct slice part);
+void rdb_write_text_end(struct rdb_writer *writer);
 /* Writes a text that is compressed by LZF already. `original` is its uncompressed size. */
 void rdb_write_compressed(struct rdb_writer *writer, struct slice compressed, size_t original);
 void rdb_write_number(struct rdb_writer *writer, int64_t number); /* as its decimal text */

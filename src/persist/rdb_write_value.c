@@ -45,7 +45,10 @@ void rdb_write_elements_head(struct rdb_writer *writer, const struct rdb_element
 {
     if (elements->form->has_deadlines)
         rdb_write_u64(writer, (uint64_t)elements->first_ms);
-    rdb_write_count(writer, count);
+    if (type_of(elements)->are_bytes)
+        rdb_write_text_begin(writer, count);
+    else
+        rdb_write_count(writer, count);
 }
 
 void rdb_write_one(struct rdb_writer *writer, const struct rdb_elements *elements, const struct former_element *element,

@@ -30,6 +30,23 @@ static void put_commands(struct aof_commands *commands, const struct entry *entr
     aof_put(commands, entry_string(entry, scratch));
 }
 
+static void write_piece(struct rdb_writer *writer, const struct former_element *element)
+{
+    rdb_write_text_part(writer, element->first);
+}
+
+static void write_end(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
+{
+    (void)form;
+    (void)entry;
+    rdb_write_text_end(writer);
+}
+
+static void put_piece(struct aof_commands *commands, const struct former_element *element)
+{
+    aof_put_part(commands, element->first);
+}
+
 /* HyperLogLogs are equal if their registers are: which of the two encodings they have, and whether they remember their
  * count, depends on settings and on what was read. */
 static NOINLINE void digest_registers(struct digest *digest, struct slice value)
@@ -57,8 +74,16 @@ static const struct rdb_form forms[] = {
     {0},
 };
 
+static const struct type_elements elements = {.form_is_fixed = true,
+                                              .form = RDB_STRING,
+                                              .write = write_piece,
+                                              .write_rest = write_end,
+                                              .put = put_piece,
+                                              .are_bytes = true};
+
 const struct type_row type_string = {.known = {.name = "string"},
                                      .forms = forms,
                                      .put_commands = put_commands,
+                                     .elements = &elements,
                                      .digest_number = 0,
                                      .digest = digest_value};

@@ -40,6 +40,7 @@ struct type_elements {
     const char *command;
     unsigned width;
     void (*put)(struct aof_commands *commands, const struct former_element *element);
+    bool are_bytes; /* of a string: it has no command, but one SET with the bytes that `put` adds */
 };
 
 struct type_row {
