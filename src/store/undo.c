@@ -601,7 +601,7 @@ static void restore_whole(struct change *change, struct key_undo *undo)
 
 static void restore_string(struct change *change, const struct value_step *step)
 {
-    char *bytes = change_edit_string(change, step->a);
+    char *bytes = change_edit_part(change, step->a, step->b, step->first.size);
 
     if (step->first.size != 0)
         memcpy(bytes + step->b, step->first.data, step->first.size);
