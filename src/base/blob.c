@@ -38,9 +38,14 @@ struct blob *blob_try_create(size_t size)
 
 bool blob_try_grow(struct blob **blob, size_t new_capacity)
 {
+    assert(blob_is_exclusive(*blob));
+    return blob_try_grow_shared(blob, new_capacity);
+}
+
+bool blob_try_grow_shared(struct blob **blob, size_t new_capacity)
+{
     struct blob *moved;
 
-    assert(blob_is_exclusive(*blob));
     if (new_capacity > SIZE_MAX - sizeof(struct blob))
         return false;
     moved = mem_try_realloc(*blob, sizeof(struct blob) + new_capacity);

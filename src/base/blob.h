@@ -28,6 +28,9 @@ must_check struct blob *blob_try_create(size_t size); /* NULL: no memory */
  * but is at most the new capacity. */
 must_check bool blob_try_grow(struct blob **blob, size_t new_capacity);
 
+/* The same of a blob with several users who know that it may move: none of them uses it meanwhile. */
+must_check bool blob_try_grow_shared(struct blob **blob, size_t new_capacity);
+
 void blob_destroy_last(struct blob *blob);
 
 static inline struct blob *blob_acquire(struct blob *blob)

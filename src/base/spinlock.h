@@ -20,6 +20,7 @@ enum lock_rank {
     LOCK_NONE = 0,
     LOCK_STRIPE,   /* one stripe of the keyspace */
     LOCK_NOTED,    /* a log of steps that the window has noted */
+    LOCK_STRING,   /* a long string that snapshots need as it was */
     LOCK_LARGE,    /* the large values that snapshots need as they were */
     LOCK_REGISTRY, /* pub/sub, scripts, ACL, configuration strings */
     LOCK_PATTERNS, /* patterns of channels: also taken under a channel's lock, to give one message its place */

@@ -18,6 +18,7 @@
 #include "store/lru_lfu.h"
 #include "store/snapshot_large.h"
 #include "store/snapshot_live.h"
+#include "store/snapshot_string.h"
 #include "store/undo_priv.h"
 #include "store/waiters.h"
 #include "store/watch.h"
@@ -593,12 +594,17 @@ void change_keep_value(struct change *change, struct value value)
     entry_word_store(entry, ENTRY_WORD, (uint64_t)(uintptr_t)value.data);
 }
 
-/* The string's bytes alone, exclusively ours, in a blob of at least `size` bytes; the old blob keeps its readers. */
-static struct blob *edit_blob(struct blob *blob, size_t size)
+/* The string's bytes in a blob of at least `size` bytes, where nobody else reads the `written` ones; an old blob keeps
+ * its readers. */
+static struct blob *edit_blob(struct store *store, struct blob *blob, size_t size, size_t offset, size_t written)
 {
-    if (blob_is_exclusive(blob)) {
+    const size_t capacity = size > blob->capacity ? MAX(size, MIN(size * 2, size + (1 << 20))) : blob->capacity;
+
+    if (!blob_is_exclusive(blob) && long_string_edit(store, &blob, capacity, size, offset, written))
+        return blob;
+    if (blob_is_exclusive(blob)) { /* or a snapshot has left it now */
         if (blob->capacity < size) {
-            bool grown = blob_try_grow(&blob, MAX(size, MIN(size * 2, size + (1 << 20))));
+            bool grown = blob_try_grow(&blob, capacity);
 
             assert(grown); /* the caller has bounded the size */
         }
@@ -631,7 +637,7 @@ char *change_edit_part(struct change *change, size_t size, size_t offset, size_t
     old = entry != NULL ? entry_string(entry, scratch) : SLICE_EMPTY;
     blob = entry != NULL ? entry_blob(entry) : NULL;
     if (blob != NULL) {
-        blob = edit_blob(blob, size);
+        blob = edit_blob(change->access->store, blob, size, offset, written);
         if (size > blob->size)
             memset(blob->data + blob->size, 0, size - blob->size);
         blob->size = size;
@@ -667,8 +673,15 @@ char *change_edit_part(struct change *change, size_t size, size_t offset, size_t
 
 void change_edit_also(struct change *change, size_t offset, size_t written)
 {
+    struct blob *blob = entry_blob(change_existing(change));
+
     if (UNLIKELY(change->undo != NULL))
         undo_note_edit(change, offset, written, entry_string_size(change_existing(change)));
+    if (blob != NULL && UNLIKELY(!blob_is_exclusive(blob))) { /* only snapshots have it, too */
+        const bool is_edited = long_string_edit(change->access->store, &blob, 0, blob->size, offset, written);
+
+        assert(is_edited || blob_is_exclusive(blob)); /* or they have left it now */
+    }
 }
 
 /* Takes the entry out of the table without touching its value. */

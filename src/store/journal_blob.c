@@ -66,6 +66,14 @@ struct blob *journal_blob_take_value(struct blob *blob)
     return blob;
 }
 
+bool journal_blob_drop_value(struct blob *blob)
+{
+    if (blob_is_exclusive(blob))
+        return true;
+    change_flags(blob, -(uint32_t)ONE_KEY);
+    return atomic_fetch_sub_explicit(&blob->refs, 1, memory_order_acq_rel) == 1;
+}
+
 void journal_blob_release_shared(struct blob **blob)
 {
     change_flags(*blob, -(uint32_t)ONE_KEY);

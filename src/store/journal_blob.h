@@ -14,6 +14,9 @@ void journal_blob_release(struct blob **blob); /* that of a record */
 /* The caller's reference becomes a key's. Of a blob that very many keys have it is given up for that of a copy. */
 struct blob *journal_blob_take_value(struct blob *blob);
 
+/* That of a key goes, under a lock. True: it was the last one; whoever calls destroys the blob, under no lock. */
+must_check bool journal_blob_drop_value(struct blob *blob);
+
 void journal_blob_release_shared(struct blob **blob);
 /* That of a key. */
 static inline void journal_blob_release_value(struct blob **blob)

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "store/journal_blob.h"
 #include "store/snapshot_large.h"
+#include "store/snapshot_string.h"
 #include "store/subkey_ttl_priv.h"
 
 enum {
@@ -131,6 +132,7 @@ void lazyfree_of_value(struct access *access, struct entry *entry, enum free_rea
     struct blob *blob = entry_blob(entry);
 
     if (blob != NULL) {
+        long_string_lose(access->store, blob);
         if (blob->capacity >= LARGE_BYTES)
             free_large(access, reason, blob_destroy, (struct value){blob, ENCODING_RAW});
         else

@@ -27,7 +27,8 @@ struct snapshot_visitor {
      * between them. If begin returns true deadlines come with the elements instead. Members past their deadlines are
      * there, too, whatever sees_expired says: nobody could say how many they are without a look at all of them. The
      * entry's value is former_rest of it, and only valid if that is; of its members the entry has no deadlines. All
-     * four, or none if there are no such values. */
+     * four, or none if there are no such values. Elements of a long string are its bytes, piece by piece, each the
+     * `first` of one; the count is that of bytes. */
     bool (*begin)(struct access *access, unsigned db, const struct entry *entry, const struct snapshot_value *value,
                   void *context);
     void (*element)(const struct former_element *element, int64_t expire_ms, void *context);

@@ -45,7 +45,8 @@ struct left {
     struct left_table *table; /* NULL: it is a key */
     uint64_t from;            /* of a table: what is below this place is written */
     struct large *large;      /* not NULL: the key's value; the entry's is not its own */
-    uint64_t bytes;           /* that it counts for; a large value counts for itself */
+    struct long_use *string;  /* likewise, of a string */
+    uint64_t bytes;           /* that it counts for; a large value, or long string, counts for itself */
     unsigned db;              /* as at the moment */
     struct entry entry;       /* of a key; last */
 };
@@ -82,6 +83,7 @@ struct live_snapshot {
     bool is_walked;                                /* the first thread's */
     _Atomic bool runs;                             /* atomic: set with the gate owned, cleared inside of it */
     struct larges larges;                          /* likewise of the first one for all */
+    struct long_strings long_strings;              /* likewise */
     struct spinlock crowd_lock;                    /* of the first one for all; rank LOCK_REGISTRY */
     unsigned crowded_count GUARDED_BY(crowd_lock); /* likewise: snapshots that have a crowd */
     uint64_t crowded_since_us;                     /* under that lock */
@@ -98,6 +100,11 @@ static struct live_snapshot *all_of(const struct store *store)
 struct larges *live_larges(const struct store *store)
 {
     return &all_of(store)->larges;
+}
+
+struct long_strings *live_long_strings(const struct store *store)
+{
+    return &all_of(store)->long_strings;
 }
 
 static uint64_t load(const _Atomic uint64_t *number)
@@ -195,6 +202,7 @@ static struct left *left_create(const struct entry *entry, unsigned db)
 
     left->table = NULL;
     left->large = NULL;
+    left->string = NULL;
     left->bytes = 0;
     left->db = db;
     memcpy(&left->entry, entry, size);
@@ -212,6 +220,9 @@ static void leave_entry(struct live_snapshot *live, const struct stripe *stripe,
         entry_word_store(&left->entry, ENTRY_WORD, (uint64_t)(uintptr_t)large_rest(left->large, live->number).data);
         if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
             entry_copy_key_deadline(entry, &left->entry);
+    } else if (UNLIKELY(long_string_suits(entry))) {
+        left->string = long_string_use(live->store, stripe, entry, live->number);
+        entry_word_store(&left->entry, ENTRY_WORD, 0);
     } else {
         entry_copy_value(live->store, entry, &left->entry);
         if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
@@ -610,20 +621,54 @@ static bool give_all(struct visit *visit, struct large *large, enum piece piece)
     return false;
 }
 
+/* The next piece of the string. False: that was all of it. */
+static bool give_bytes(struct visit *visit, struct long_use *string)
+{
+    bool more;
+
+    buffer_clear(&visit->elements);
+    more = long_string_give(visit->live->store, string, &visit->elements);
+    visit->visitor->element(&(struct former_element){.first = buffer_slice(&visit->elements)}, EXPIRE_NEVER,
+                            visit->visitor->context);
+    return more;
+}
+
+static bool give_string(struct visit *visit, struct long_use *string)
+{
+    while (rest(visit)) {
+        if (!give_bytes(visit, string))
+            return true;
+    }
+    return false;
+}
+
+static bool give_collection(struct visit *visit, struct large *large, bool are_together, bool has_deadlines)
+{
+    return give_all(visit, large, are_together ? PIECE_ELEMENTS_WITH_DEADLINES : PIECE_ELEMENTS) &&
+           (!has_deadlines || are_together || give_all(visit, large, PIECE_DEADLINES));
+}
+
 static void visit_large(struct visit *visit, const struct left *left)
 {
-    struct live_snapshot *live = visit->live;
+    const struct live_snapshot *live = visit->live;
     const struct snapshot_visitor *visitor = visit->visitor;
     const struct entry *entry = &left->entry;
     struct snapshot_value value;
-    bool are_together;
+    bool are_together, is_whole;
 
     if (!visitor->sees_expired && lookup_is_due(&visit->walker->access, entry))
         return;
-    value = (struct snapshot_value){large_count(left->large, live->number), large_first_ms(left->large, live->number)};
+    if (left->string != NULL)
+        value = (struct snapshot_value){long_string_size(left->string), EXPIRE_NEVER};
+    else
+        value = (struct snapshot_value){large_count(left->large, live->number),
+                                        large_first_ms(left->large, live->number)};
     are_together = visitor->begin(&visit->walker->access, left->db, entry, &value, visitor->context);
-    if (give_all(visit, left->large, are_together ? PIECE_ELEMENTS_WITH_DEADLINES : PIECE_ELEMENTS) &&
-        (value.first_ms == EXPIRE_NEVER || are_together || give_all(visit, left->large, PIECE_DEADLINES)))
+    if (left->string != NULL)
+        is_whole = give_string(visit, left->string);
+    else
+        is_whole = give_collection(visit, left->large, are_together, value.first_ms != EXPIRE_NEVER);
+    if (is_whole)
         visitor->end(visitor->context);
 }
 
@@ -650,12 +695,14 @@ static void visit_left_of(struct visit *visit, struct mpsc *queue)
         visit->db = left->db;
         if (visit->visitor != NULL && left->table != NULL)
             visit_table(visit, left);
-        else if (visit->visitor != NULL && left->large != NULL)
+        else if (visit->visitor != NULL && (left->large != NULL || left->string != NULL))
             visit_large(visit, left);
         else if (visit->visitor != NULL)
             show(visit, &left->entry);
         if (left->large != NULL)
             leave_large(visit->walker, left->large);
+        if (left->string != NULL)
+            long_string_leave(visit->live->store, &left->string);
         left_free(visit->walker, left);
         if (++count % QUEUE_PIECE == 0)
             (void)rest(visit);
@@ -814,6 +861,7 @@ static struct live_snapshot *create_all(struct store *store)
         }
         spinlock_init(&live->crowd_lock, LOCK_REGISTRY);
         larges_init(&live->larges, count_large);
+        long_strings_init(&live->long_strings, count_large);
     }
     atomic_store_explicit(&store->live, all, memory_order_release);
     return all;
@@ -826,6 +874,7 @@ void live_destroy(struct store *store)
     for (unsigned i = 0; all != NULL && i < ENTRY_MARKS; i++) {
         assert(!atomic_load(&all[i].runs));
         larges_fini(&all[i].larges);
+        long_strings_fini(&all[i].long_strings);
         mem_free(all[i].places);
         mem_free(all[i].db_then);
         mem_free(all[i].db_now);

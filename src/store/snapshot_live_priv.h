@@ -3,5 +3,8 @@
 
 #include "store/snapshot_large.h"
 #include "store/snapshot_live.h"
+#include "store/snapshot_string.h"
 
-struct larges *live_larges(const struct store *store); /* there was a snapshot */
+/* There was a snapshot. */
+struct larges *live_larges(const struct store *store);
+struct long_strings *live_long_strings(const struct store *store);

@@ -13,6 +13,7 @@
 #include "store/access_at.h"
 #include "store/defrag.h"
 #include "store/lazyfree.h"
+#include "store/snapshot_string.h"
 #include "store/subkey_ttl.h"
 
 #include <semaphore.h>
@@ -34,7 +35,9 @@ enum {
     LARGE_FIELDS = 3000,
     LONG_BYTES = 5000,
     LONG_HOLD_US = 500,
-    NOW_MS = 1000
+    NOW_MS = 1000,
+    LONG_KEYS = 2, /* strings of the keys behind those are long: they are changed in place */
+    LONG_MOST_BYTES = 2 << 20
 };
 
 static const struct hash_limits limits = {8, 64};
@@ -94,6 +97,11 @@ static void add_deadline(struct slice field, int64_t expire_ms, void *context)
 static uint64_t number_without_value(const struct entry *entry)
 {
     return (uint64_t)entry_expire_ms(entry) * 31 + entry_version(entry) * 17 + entry->type + 1;
+}
+
+static bool is_long(unsigned number)
+{
+    return number >= LARGE_KEYS && number < LARGE_KEYS + LONG_KEYS;
 }
 
 static uint64_t number_of(const struct entry *entry)
@@ -158,6 +166,51 @@ static void edit_text(struct player *player, struct change *change)
 
     bytes[0] = (char)('A' + (int)below(player, 26));
     bytes[size] = '!';
+}
+
+/* A few bytes anywhere, each of them announced. */
+static void edit_fields(struct player *player, struct change *change, size_t size)
+{
+    char *bytes = change_edit_part(change, size, 0, 0);
+
+    for (unsigned i = 0; i < 3 && size != 0; i++) {
+        const size_t at = below(player, (unsigned)size);
+
+        change_edit_also(change, at, 1);
+        bytes[at]++;
+    }
+}
+
+static void write_part(struct player *player, struct change *change, size_t size, size_t offset, size_t written)
+{
+    char *bytes = change_edit_part(change, MAX(size, offset + written), offset, written);
+
+    if (written != 0)
+        memset(bytes + offset, 'a' + (int)below(player, 26), written);
+}
+
+static void change_long(struct player *player, struct change *change)
+{
+    const struct entry *entry = change_entry(change);
+    const size_t size = entry != NULL && entry->type == TYPE_STRING ? entry_string_size(entry) : 0;
+    const unsigned part = below(player, below(player, 8) == 0 ? 300000 : 20);
+
+    if (entry != NULL && entry->type != TYPE_STRING)
+        change_put_string(change, SLICE("short"), EXPIRE_NEVER);
+    else if (size < LONG_MOST_BYTES / 2)
+        write_part(player, change, size, LONG_MOST_BYTES / 2 + below(player, LONG_MOST_BYTES / 4), part);
+    else if (below(player, 40) == 0)
+        change_put_string(change, SLICE("short"), EXPIRE_KEEP);
+    else if (below(player, 40) == 0)
+        change_delete(change);
+    else if (below(player, 10) == 0)
+        (void)change_edit_part(change, size - part, 0, 0); /* it is cut */
+    else if (below(player, 4) == 0)
+        write_part(player, change, size, size, size < LONG_MOST_BYTES ? part : 0); /* an append */
+    else if (below(player, 3) == 0)
+        edit_fields(player, change, size);
+    else
+        write_part(player, change, size, below(player, (unsigned)size), part);
 }
 
 static void put_field(struct player *player, struct change *change)
@@ -247,7 +300,16 @@ static void change_key(struct player *player, struct change *change)
     }
 }
 
-/* The value of one key becomes that of another one, which may be in another stripe and database. */
+static void copy_key(struct access *access, const struct entry *from, unsigned to_db, const struct key *to_key)
+{
+    struct change to;
+
+    change_begin(&to, access, to_db, to_key);
+    change_copy_value(&to, from, EXPIRE_NEVER);
+    change_end(&to, EVENT_GENERIC, NULL);
+}
+
+/* The value of one key becomes that of another one, too or alone, which may be in another stripe and database. */
 static void rename_key(struct player *player, const struct key *from_key, const struct key *to_key)
 {
     const unsigned from_db = below(player, DATABASES), to_db = below(player, DATABASES);
@@ -265,6 +327,11 @@ static void rename_key(struct player *player, const struct key *from_key, const 
     if (access_find(access, from_db, from_key) != NULL) {
         if (access_find(access, to_db, to_key) != NULL)
             (void)access_delete(access, to_db, to_key);
+        if (below(player, 3) == 0) {
+            copy_key(access, access_find(access, from_db, from_key), to_db, to_key);
+            access_unlock(access, stripes, count);
+            return;
+        }
         change_begin(&from, access, from_db, from_key);
         change_begin(&to, access, to_db, to_key);
         change_move_value(&to, &from, EXPIRE_NEVER);
@@ -284,8 +351,12 @@ static void enter(struct player *player)
 static void write_once(struct player *player)
 {
     char room[16], other_room[16];
-    const struct key key = name_key(below(player, below(player, 4) == 0 ? LARGE_KEYS : KEYS), room);
-    const struct key other = name_key(below(player, LARGE_KEYS), other_room);
+    const unsigned chosen = below(player, 80) == 0 ? LARGE_KEYS + below(player, LONG_KEYS)
+                                                   : below(player, below(player, 4) == 0 ? LARGE_KEYS : KEYS);
+    const struct key key = name_key(chosen, room);
+    const struct key other = name_key(is_long(chosen) ? LARGE_KEYS + below(player, LONG_KEYS)
+                                                      : below(player, LARGE_KEYS),
+                                      other_room);
     const unsigned db = below(player, DATABASES);
     struct access *access = &player->access;
     uint32_t stripe = access_stripe_of(access, &key), busy;
@@ -304,7 +375,10 @@ static void write_once(struct player *player)
             if (below(player, 2) == 0) /* both are allowed */
                 change_abandon(&change);
         } else {
-            change_key(player, &change);
+            if (is_long(number_of_name(key.name)))
+                change_long(player, &change);
+            else
+                change_key(player, &change);
             change_end(&change, EVENT_GENERIC, NULL);
             access_expire_members(access, db, &key);
         }
@@ -333,7 +407,9 @@ struct part {
     uint64_t left;   /* elements of it */
     int64_t first_ms;
     bool are_together; /* its deadlines come with the elements */
-    unsigned key_count, large_count, large_with_deadlines;
+    bool is_string;
+    struct buffer text; /* of a long string, so far */
+    unsigned key_count, large_count, long_count, large_with_deadlines;
     bool is_done;
 };
 
@@ -345,7 +421,7 @@ struct saving {
     bool is_cut;       /* one of the threads stops in the middle */
     unsigned cut_part; /* that one */
     bool is_whole;
-    unsigned large_count, large_with_deadlines;
+    unsigned large_count, long_count, large_with_deadlines;
     unsigned together; /* how many times several threads had keys */
     struct part parts[SNAPSHOT_THREADS_MOST];
 };
@@ -378,7 +454,9 @@ static bool begin_large(struct access *access, unsigned db, const struct entry *
     (void)access;
     part->large = &part->saving->picture->values[db][number_of_name(entry_key(entry))];
     part->left = value->count;
-    assert_true(*part->large == 0 && entry->type == TYPE_HASH);
+    part->is_string = entry->type == TYPE_STRING;
+    buffer_clear(&part->text);
+    assert_true(*part->large == 0 && (entry->type == TYPE_HASH || part->is_string));
     *part->large = number_without_value(entry);
     part->first_ms = value->first_ms;
     part->are_together = random_below(&part->random, 2) == 0;
@@ -390,7 +468,13 @@ static void note_element(const struct former_element *element, int64_t expire_ms
 {
     struct part *part = context;
 
-    assert_true(spinlock_held_count == 0 && part->left-- != 0);
+    assert_true(spinlock_held_count == 0 && part->left != 0);
+    if (part->is_string) {
+        part->left -= element->first.size;
+        buffer_append_slice(&part->text, element->first);
+        return;
+    }
+    part->left--;
     add_pair(element->first, element->second, part->large);
     if (expire_ms == EXPIRE_NEVER)
         return;
@@ -412,8 +496,13 @@ static void end_large(void *context)
     struct part *part = context;
 
     assert_true(part->left == 0);
+    if (part->is_string) {
+        *part->large += hash_bytes(part->text.data, part->text.size);
+        part->long_count++;
+    } else {
+        part->large_count++;
+    }
     *part->large |= 1;
-    part->large_count++;
 }
 
 static void end_part(void *context)
@@ -454,6 +543,8 @@ static void save(void *argument)
         assert_true(saving->parts[i].is_done);
         saving->large_count += saving->parts[i].large_count;
         saving->large_with_deadlines += saving->parts[i].large_with_deadlines;
+        saving->long_count += saving->parts[i].long_count;
+        buffer_fini(&saving->parts[i].text);
         busy += saving->parts[i].key_count != 0;
     }
     saving->together += busy > 1;
@@ -515,7 +606,7 @@ static void teardown(void)
     stop_writers();
     gate_traffic_end();
     for (unsigned i = 0; i < countof(players); i++) {
-        lazyfree_after_release(&players[i].access); /* of the owner, at the gate */
+        lazyfree_after_release(&players[i].access); /* of one who only held stripes at the gate */
         gate_part(&players[i].member);
     }
     background_drain();
@@ -569,6 +660,7 @@ static void each_key_is_visited_as_it_was(void **state)
     assert_true(saving.large_count > LARGE_KEYS); /* that many at once, at most, in a database */
     assert_true(saving.together > 2);
     assert_true(THREAD_SANITIZER || saving.large_with_deadlines > LARGE_KEYS);
+    assert_true(saving.long_count > LONG_KEYS);
     teardown();
 }
 
@@ -793,6 +885,72 @@ static void deadlines_come_and_go(void **state)
     teardown();
 }
 
+static const struct blob *blob_of(struct player *owner, const struct key *key)
+{
+    const struct entry *entry = access_find(&owner->access, 0, key);
+
+    assert_non_null(entry);
+    return entry != NULL ? entry_blob(entry) : NULL;
+}
+
+static const struct blob *edit_long(struct player *owner, const struct key *key, size_t size, size_t offset)
+{
+    struct change change;
+
+    change_begin(&change, &owner->access, 0, key);
+    write_part(owner, &change, size, offset, 10);
+    change_end(&change, EVENT_GENERIC, NULL);
+    return blob_of(owner, key);
+}
+
+static uint64_t kept(const struct saving *saving)
+{
+    return live_snapshot_costs(saving->live).kept_bytes;
+}
+
+/* Two snapshots need it; what they keep is what was changed, and, once no key has it any more, the string. */
+static void a_long_string_is_changed_in_place(void **state)
+{
+    enum { SIZE = LONG_MOST_BYTES, PAGE = FORMER_PAGE_BYTES, SOME = 1 << 10 };
+    struct saving saving[2] = {{.live = NULL}};
+    struct player *owner = &players[0];
+    char room[16], other_room[16];
+    const struct key key = name_key(LARGE_KEYS, room), other = name_key(LARGE_KEYS + 1, other_room);
+    const struct blob *blob;
+
+    (void)state;
+    setup("a_long_string_is_changed_in_place");
+    stop_writers();
+    own(owner);
+    for (unsigned db = 0; db < DATABASES; db++)
+        access_flush_db(&owner->access, db, false);
+    blob = edit_long(owner, &key, SIZE, 7);
+    (void)begin_at_gate(owner, &saving[0], 0);
+    assert_ptr_equal(edit_long(owner, &key, SIZE, 2 * PAGE - 1), blob);
+    assert_true(kept(&saving[0]) > 2 * PAGE && kept(&saving[0]) < 2 * PAGE + SOME);
+    assert_ptr_equal(edit_long(owner, &key, SIZE, 2 * PAGE), blob);
+    assert_true(kept(&saving[0]) < 2 * PAGE + SOME);
+    (void)begin_at_gate(owner, &saving[1], 1);
+    assert_ptr_equal(edit_long(owner, &key, SIZE, 2 * PAGE), blob);
+    assert_true(kept(&saving[0]) < 2 * PAGE + SOME && kept(&saving[1]) > PAGE && kept(&saving[1]) < PAGE + SOME);
+    blob = edit_long(owner, &key, SIZE, SIZE); /* it moves, perhaps */
+    assert_true(kept(&saving[0]) < 2 * PAGE + SOME && kept(&saving[1]) < PAGE + SOME);
+    copy_key(&owner->access, access_find(&owner->access, 0, &key), 0, &other);
+    assert_ptr_equal(blob_of(owner, &other), blob);
+    assert_ptr_not_equal(edit_long(owner, &key, SIZE + 10, 0), blob); /* two keys have it */
+    assert_ptr_equal(edit_long(owner, &other, SIZE + 10, 0), blob);
+    (void)access_delete(&owner->access, 0, &other);
+    assert_true(kept(&saving[0]) > SIZE && kept(&saving[1]) > SIZE && kept(&saving[1]) < 2 * SIZE);
+    save_and_own(owner, &saving[0]);
+    assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
+    save_and_own(owner, &saving[1]);
+    assert_memory_equal(&expected[1], &seen[1], sizeof(seen[1]));
+    assert_true(saving[0].long_count == 1 && saving[1].long_count == 1);
+    assert_int_equal(atomic_load(&store->long_string_count), 0);
+    gate_open(&owner->member);
+    teardown();
+}
+
 struct long_hold {
     uint32_t stripe; /* that is held for long */
     bool is_wanted;  /* by a command */
@@ -845,13 +1003,47 @@ static void a_hold_is_a_wait_where_somebody_waits(void **state)
     teardown();
 }
 
+/* A string that gets another name is still a key's; one that is deleted is the snapshot's. */
+static void a_long_string_counts_when_no_key_has_it(void **state)
+{
+    struct saving saving = {.live = NULL};
+    struct player *owner = &players[0];
+    char room[16], other_room[16];
+    const struct key key = name_key(LARGE_KEYS, room), other = name_key(LARGE_KEYS + 1, other_room);
+    struct change from, to;
+
+    (void)state;
+    setup("a_long_string_counts_when_no_key_has_it");
+    stop_writers();
+    own(owner);
+    for (unsigned db = 0; db < DATABASES; db++)
+        access_flush_db(&owner->access, db, false);
+    (void)edit_long(owner, &key, LONG_MOST_BYTES, 0);
+    (void)begin_at_gate(owner, &saving, 0);
+    change_begin(&from, &owner->access, 0, &key);
+    change_begin(&to, &owner->access, 0, &other);
+    change_move_value(&to, &from, EXPIRE_NEVER);
+    change_end(&from, EVENT_GENERIC, NULL);
+    change_end(&to, EVENT_GENERIC, NULL);
+    (void)edit_long(owner, &other, LONG_MOST_BYTES, 0);
+    assert_true(kept(&saving) < 2 * FORMER_PAGE_BYTES);
+    (void)access_delete(&owner->access, 0, &other);
+    assert_true(kept(&saving) > LONG_MOST_BYTES);
+    save_and_own(owner, &saving);
+    assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
+    assert_int_equal(saving.long_count, 1);
+    gate_open(&owner->member);
+    teardown();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key_is_visited_as_it_was),         cmocka_unit_test(several_may_run_at_once),
-        cmocka_unit_test(one_that_stops_early_leaves_nothing),   cmocka_unit_test(a_mark_in_a_swapped_database_goes),
-        cmocka_unit_test(a_change_that_was_left_keeps_nothing),  cmocka_unit_test(deadlines_come_and_go),
-        cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),
+        cmocka_unit_test(each_key_is_visited_as_it_was),           cmocka_unit_test(several_may_run_at_once),
+        cmocka_unit_test(one_that_stops_early_leaves_nothing),     cmocka_unit_test(a_mark_in_a_swapped_database_goes),
+        cmocka_unit_test(a_change_that_was_left_keeps_nothing),    cmocka_unit_test(deadlines_come_and_go),
+        cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),   cmocka_unit_test(a_long_string_is_changed_in_place),
+        cmocka_unit_test(a_long_string_counts_when_no_key_has_it),
     };
     int failed;
 

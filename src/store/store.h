@@ -142,7 +142,8 @@ struct store {
     /* Snapshots of data that goes on changing, ENTRY_MARKS of them, also those that have ended. Set once, with the gate
      * owned; NULL: there was none. */
     struct live_snapshot *_Atomic live;
-    _Atomic uint32_t large_count; /* values that they need as they were: snapshot_large.h; atomic: relaxed */
+    /* Values that they need as they were: snapshot_large.h, snapshot_string.h; atomic: relaxed. */
+    _Atomic uint32_t large_count, long_string_count;
     /* Const after start; may be NULL. From now on writers should wait for what is written of them, or no longer: any
      * thread, under locks. Behind that they may be woken: under no lock. */
     void (*on_crowd)(bool is_crowded);
