@@ -220,7 +220,7 @@ class Mix:
             [b"ZADD", b"L:z", *(word for number in numbers for word in (number % 1000, b"m%d" % number))],
             [b"RPUSH", b"L:l", *numbers],
             [b"SADD", b"L:S", *(b"m%d" % number for number in numbers)],
-            [b"SETRANGE", b"L:s", LARGE_BYTES - 1, b"x"],
+            [b"SETRANGE", self.random.choice((b"L:s", b"L:t")), LARGE_BYTES - 1, b"x"],
             [b"XADD", b"L:x", b"*", *(word for number in numbers for word in (b"f", number))]][kind]]
 
     def change_large(self):
@@ -240,10 +240,12 @@ class Mix:
             [b"EXPIREMEMBER", b"L:S", member, self.delay(), b"ms"], [b"PERSIST", b"L:S", member],
             [b"SETRANGE", b"L:s", self.number(LARGE_BYTES), self.bytes()],
             [b"SETBIT", b"L:s", self.number(8 * LARGE_BYTES), 1], [b"APPEND", b"L:s", b"y"],
+            [b"BITFIELD", b"L:t", b"SET", b"u8", self.number(8 * LARGE_BYTES), self.number(256), b"INCRBY", b"u32",
+             self.number(8 * LARGE_BYTES), 1], [b"SETRANGE", b"L:t", self.number(LARGE_BYTES), self.bytes()],
             [b"XADD", b"L:x", b"*", b"f", self.bytes()], [b"XTRIM", b"L:x", b"MAXLEN", 2000]))]
 
     def whole_large(self):
-        key = self.random.choice((b"L:h", b"L:z", b"L:l", b"L:S", b"L:s", b"L:x"))
+        key = self.random.choice((b"L:h", b"L:z", b"L:l", b"L:S", b"L:s", b"L:t", b"L:x"))
         return [[b"SELECT", LARGE_DB], self.random.choice((
             [b"DEL", key], [b"RENAME", key, key + b"2"], [b"RENAME", key + b"2", key],
             [b"COPY", key, key + b"2", b"REPLACE"], [b"MOVE", key, self.number(DATABASES)],
