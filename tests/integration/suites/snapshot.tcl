@@ -14,6 +14,8 @@ proc snapshot_fill {} {
         r -read
     }
     r set long [string repeat 0123456789 10000]
+    r set longer [string repeat 0123456789 300000]
+    r set longest [pattern_bytes 2000000]
     for {set i 0} {$i < 20} {incr i} {
         r rpush biglist {*}[lrepeat 500 element:$i]
         r hset bighash {*}[snapshot_pairs $i]
@@ -48,6 +50,11 @@ proc snapshot_change {} {
         r -read
     }
     r setrange long 5 changed
+    r setrange longer 65530 changed
+    r append longer changed
+    r setbit longer 23999999 1
+    r bitfield longest set u8 80 1 incrby u8 15999992 1
+    r setrange longest 5000000 changed
     r lpop biglist 5000
     r hset bighash 1:1 changed 2:2 changed
     r persist key:1
