@@ -78,4 +78,4 @@ static inline void long_string_lose(struct store *store, struct blob *blob)
 size_t long_string_size(const struct long_use *use); /* as at the moment */
 /* Appends the next piece. False: it was the last one. */
 must_check bool long_string_give(struct store *store, struct long_use *use, struct buffer *to);
-void long_string_leave(struct store *store, struct long_use **use); /* leaves NULL */
+void long_string_leave(struct store *store, struct long_use **handle); /* leaves NULL */
