@@ -3,7 +3,8 @@
  * That sanitizer's runtime does not take its own locks when the process forks: one that another thread holds just then
  * is never released in the child, which would wait for it for ever. It holds them while it allocates or frees, and
  * while a thread begins or ends. So a fork waits until no thread does so by functions of ours (base/mem.h,
- * base/thread.h); what libraries allocate by themselves is not known here. Any thread. */
+ * base/thread.h); what libraries allocate by themselves is not known here. Any thread. With gcc alone: clang does not
+ * define the macro. */
 #pragma once
 
 #include "base/compiler.h"

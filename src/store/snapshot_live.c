@@ -58,7 +58,7 @@ struct walker {
     struct store_counters counters;
     struct gate_member member;
     sem_t gate_opens;
-    struct mpsc left;
+    struct mpsc left;    /* popped by walker (index % count), whose stripes these are */
     uint64_t entered_us; /* its own: since when it is in the gate, or holds the stripe */
     /* Of all but the first: */
     struct thread thread;
