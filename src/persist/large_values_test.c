@@ -11,6 +11,7 @@
 #include "persist/digest.h"
 #include "persist/rdb_load.h"
 #include "persist/rdb_save.h"
+#include "persist/test_keyspace.h"
 #include "persist/types.h"
 #include "store/snapshot_live.h"
 #include "store/subkey_ttl.h"
@@ -36,19 +37,9 @@ static const struct digest_secret secret = {{1, 2}};
 static char folder[] = "/tmp/large_values_test.XXXXXX";
 static char path[64], temp_path[64];
 
-struct keyspace {
-    struct store *store;
-    struct store_counters counters;
-    struct access access;
-};
-
 static void keyspace_init(struct keyspace *keys)
 {
-    keys->counters = (struct store_counters){0};
-    keys->store = store_create(2, 1);
-    types_setup(keys->store);
-    access_init(&keys->access, keys->store, &keys->counters);
-    access_begin(&keys->access, NOW_MS, true);
+    keyspace_create(keys, 2, 1, NOW_MS);
 }
 
 static struct value create(enum value_type type)

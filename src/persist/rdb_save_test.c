@@ -11,6 +11,7 @@
 #include "data/set.h"
 #include "persist/digest.h"
 #include "persist/rdb_load.h"
+#include "persist/test_keyspace.h"
 #include "persist/types.h"
 #include "store/snapshot_live.h"
 #include "store/stamp.h"
@@ -37,19 +38,9 @@ static const struct rdb_limits limits = {
 static char folder[] = "/tmp/rdb_save_test.XXXXXX";
 static char path[64], temp_path[64];
 
-struct keyspace {
-    struct store *store;
-    struct store_counters counters;
-    struct access access;
-};
-
 static void keyspace_init(struct keyspace *keys)
 {
-    keys->counters = (struct store_counters){0};
-    keys->store = store_create(STRIPES, DATABASES);
-    types_setup(keys->store);
-    access_init(&keys->access, keys->store, &keys->counters);
-    access_begin(&keys->access, 1800000000000, true);
+    keyspace_create(keys, STRIPES, DATABASES, 1800000000000);
 }
 
 static void put_text(struct keyspace *keys, unsigned db, const char *name, const char *text)
