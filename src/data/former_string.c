@@ -34,7 +34,7 @@ void former_string_fini(struct former_string *former)
             drop_page(former, page);
     }
     mem_free(former->pages);
-    former->pages = NULL;
+    *former = (struct former_string){0};
 }
 
 static void keep_page(struct former_string *former, const char *bytes, size_t page)

@@ -27,6 +27,7 @@ struct former_string {
 };
 
 void former_string_init(struct former_string *former, size_t size);
+/* Behind it nothing is kept any more, as of an empty string. */
 void former_string_fini(struct former_string *former);
 void former_string_keep(struct former_string *former, const char *bytes, size_t offset, size_t size);
 /* Appends about FORMER_STRING_PIECE_BYTES. False: these were the last ones. */

@@ -780,6 +780,14 @@ class Generator:
 
     # -- shapes over several commands ---------------------------------------------------------------------------
 
+    def before_exec(self):
+        """A command between WATCH and EXEC. A BITFIELD that makes a string longer and then fails to write has changed it
+        for ours alone: the oracle does not tell who watches the key."""
+        words = self.plain()
+        if words[0].upper() == b"BITFIELD":
+            words = [b"WRAP" if word.upper() == b"FAIL" else word for word in words]
+        return words
+
     def transaction(self):
         items = []
         watched = self.random.random() < 0.4
@@ -788,10 +796,10 @@ class Generator:
             items.append((0, [b"WATCH", key] + ([self.key()] if self.random.random() < 0.5 else [])))
             draw = self.random.random()
             if draw < 0.45:     # another connection comes between, or touches something else
-                items += [(1, self.plain()) for _ in range(self.random.randint(1, 3))]
+                items += [(1, self.before_exec()) for _ in range(self.random.randint(1, 3))]
                 items.append((1, self.defuse([b"SET", key, self.string()]) if draw < 0.3 else [b"GET", key]))
             elif draw < 0.6:
-                items.append((0, self.plain()))
+                items.append((0, self.before_exec()))
         if self.random.random() < 0.05:
             items.append((0, [b"UNWATCH"]))
         items.append((0, [b"MULTI"]))
