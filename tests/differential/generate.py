@@ -781,8 +781,8 @@ class Generator:
     # -- shapes over several commands ---------------------------------------------------------------------------
 
     def before_exec(self):
-        """A command between WATCH and EXEC. A BITFIELD that makes a string longer and then fails to write has changed it
-        for ours alone: the oracle does not tell who watches the key."""
+        """A command between WATCH and EXEC. A BITFIELD that makes a string longer and then fails to write has changed
+        it for ours alone: the oracle does not tell who watches the key."""
         words = self.plain()
         if words[0].upper() == b"BITFIELD":
             words = [b"WRAP" if word.upper() == b"FAIL" else word for word in words]
