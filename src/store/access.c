@@ -438,9 +438,16 @@ static inline void copy_version(struct entry *entry, const struct entry *old)
         entry_word_store(entry, ENTRY_VERSIONED, old != NULL ? entry_version(old) : 0);
 }
 
+/* Of the last use; a count of uses is left as it is. */
+static inline void note_second(const struct access *access, struct entry *entry)
+{
+    if (LIKELY(!access->counts_uses))
+        entry->clock = access->clock & 0xFFFFFF;
+}
+
 /* The old value goes and an entry of the wanted shape takes its place, with the key's version. A rewrite that changes
  * neither the words nor the allocator's size class happens in place: no allocation in the steady state. */
-static struct entry *change_reshape(struct change *change, unsigned flags, size_t inline_size, int64_t expire_ms)
+static NOINLINE struct entry *reshape(struct change *change, unsigned flags, size_t inline_size, int64_t expire_ms)
 {
     struct entry *old = change_entry(change), *entry;
     int64_t before_ms;
@@ -467,8 +474,7 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
                 mem_good_size(size) == mem_good_size(size - old->inline_size + inline_size)) {
                 old->inline_size = (uint16_t)inline_size;
                 old->type = TYPE_STRING;
-                if (LIKELY(!change->access->counts_uses))
-                    old->clock = change->access->clock & 0xFFFFFF;
+                note_second(change->access, old);
                 if ((flags & ENTRY_EXPIRES) != 0)
                     entry_word_store(old, ENTRY_EXPIRES, (uint64_t)expire_ms);
                 deadline_changed(change, before_ms, expire_ms);
@@ -482,6 +488,20 @@ static struct entry *change_reshape(struct change *change, unsigned flags, size_
     change_put_entry(change, entry);
     deadline_changed(change, before_ms, expire_ms);
     return entry;
+}
+
+/* The same, at hand for a short text in the place of one as long, neither of which has a deadline. */
+static inline struct entry *change_reshape(struct change *change, unsigned flags, size_t inline_size, int64_t expire_ms)
+{
+    struct entry *old = change_entry(change);
+
+    if (LIKELY(old != NULL) && old->inline_size == inline_size && flags == 0 && old->type == TYPE_STRING &&
+        (old->flags & (ENTRY_EXPIRES | ENTRY_WORD)) == 0 && (expire_ms == EXPIRE_NEVER || expire_ms == EXPIRE_KEEP) &&
+        change->undo == NULL) {
+        note_second(change->access, old);
+        return old;
+    }
+    return reshape(change, flags, inline_size, expire_ms);
 }
 
 void change_put_int(struct change *change, int64_t number, int64_t expire_ms)
@@ -499,8 +519,7 @@ void change_add_int(struct change *change, int64_t amount)
     assert(entry_is_int(entry));
     if (UNLIKELY(change->undo != NULL))
         undo_note_addition(change, amount);
-    if (LIKELY(!change->access->counts_uses))
-        entry->clock = change->access->clock & 0xFFFFFF;
+    note_second(change->access, entry);
     entry_word_store(entry, ENTRY_WORD, (uint64_t)entry_int(entry) + (uint64_t)amount);
 }
 
