@@ -3,7 +3,8 @@
 #   make [all]       the server and the tools, into build/$(BUILD); the unit test programs, too, where cmocka is
 #   make run         build and run the server          ARGS="--port 7000 --server-threads 2"
 #   make test        unit, integration, differential tests, a short stress; some minutes
-#   make check       lint, tidy, the long suites, and the core of the tests under the thread and the address sanitizer
+#   make check       lint, tidy, instruction counts, the long suites, and the core of the tests under the thread and the
+#                    address sanitizer
 #   make campaign    everything else: whole suites under sanitizers, fuzzing, long stress, real clients
 #   make lint        layering, headers, layout
 #   make tidy        clang-tidy over what has changed since it passed last
@@ -11,7 +12,7 @@
 #   make install     PREFIX=/usr/local DESTDIR= SYSCONFDIR= REDIS_LINKS=no
 #   make deb         a Debian package (REDIS_LINKS=yes: in place of Redis')
 #   make clean       what was built (distclean: also what was downloaded)
-#   make unit | merge | integration | differential | replication | active | cli | long | stress | conformance | fault | badinput | clients | fuzz | package | docs      one group of tests
+#   make unit | merge | integration | differential | replication | active | cli | long | stress | conformance | fault | badinput | clients | fuzz | package | docs | instructions      one group of tests
 #
 # Variants: BUILD=release (default), debug, asan, tsan, fuzz, valgrind. CC=clang works too. LTO=1 for link-time optimization.
 # New files need no mention here: src/FOLDER/NAME.c or src/FOLDER/ROOM/NAME.c belongs to the library, NAME_test.c beside
@@ -269,7 +270,7 @@ endif
 # needs beforehand. Sanitized variants get more patience there.
 
 .PHONY: run test check campaign image bench lint tidy tidy-all help test-packages check-packages campaign-packages oracle
-.PHONY: unit merge integration differential replication active cli badinput long stress conformance fault clients fuzz fuzzers valgrind package docs
+.PHONY: unit merge integration differential replication active cli badinput long stress conformance fault clients fuzz fuzzers valgrind package docs instructions
 .PHONY: core-groups whole-groups install deb clean distclean
 
 run: programs
@@ -296,6 +297,8 @@ unit: all unit-tests | test-packages
 	$(RUN_TESTS) unit
 integration merge stress fault valgrind package: programs | test-packages
 	$(RUN_TESTS) $@
+instructions: programs | check-packages
+	$(RUN_TESTS) $@
 differential replication active cli badinput long docs: programs oracle
 	$(RUN_TESTS) $@
 conformance: programs oracle
@@ -312,7 +315,7 @@ core-groups: all unit-tests oracle
 whole-groups: all unit-tests oracle
 	$(RUN_TESTS) --level whole make docs unit merge integration differential replication active cli badinput stress conformance fault package
 check: | check-packages
-	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy long tsan-core asan-core
+	$(SHARE_JOBS)$(RUN_TESTS) --sum lint tidy instructions long tsan-core asan-core
 campaign: | check-packages campaign-packages
 	$(SHARE_JOBS)$(RUN_TESTS) --sum tidy-all clang fuzz clients valgrind release-whole tsan-whole asan-whole
 
@@ -328,7 +331,7 @@ bench: programs oracle
 	@tests/bench/run --server $(SERVER) --oracle $(ORACLE) $(ARGS)
 
 help:
-	@sed -n '3,20s/^# \{0,1\}//p' Makefile
+	@sed -n '3,21s/^# \{0,1\}//p' Makefile
 
 # ---------------------------------------------------------------------------------------------------------------
 
