@@ -327,7 +327,7 @@ lint: | check-packages
 tidy tidy-all: | check-packages
 	@python3 utils/tidy.py $(if $(findstring all,$@),--all) $(ARGS)
 
-bench: programs oracle
+bench: programs oracle | check-packages
 	@tests/bench/run --server $(SERVER) --oracle $(ORACLE) $(ARGS)
 
 help:
