@@ -63,7 +63,7 @@ static const char *check_on(const struct option_row *row, int64_t number, struct
 static const struct option_row rows[] = {
     ROW_BOOL("activedefrag", &option_on, 0, OPTION_MUTABLE, "Defragment memory.", .check = check_on),
     ROW_MEMORY("active-defrag-ignore-bytes", &option_ignore_bytes, 104857600, 1, INT64_MAX, OPTION_MUTABLE,
-               "Fragmentation in bytes below which nothing is defragmented."),
+               "Fragmentation in bytes from which on defragmentation begins."),
     ROW_INT("active-defrag-threshold-lower", &option_lower, 10, 0, 1000, OPTION_MUTABLE,
             "Fragmentation in percent from which on memory is defragmented."),
     ROW_INT("active-defrag-threshold-upper", &option_upper, 100, 0, 1000, OPTION_MUTABLE,
@@ -94,7 +94,8 @@ static unsigned percent_for(double holes_percent)
     return (unsigned)(least + (MAX(most, least) - least) * MIN(share, 1));
 }
 
-static unsigned percent_now(uint64_t *holes_bytes)
+/* One that runs is not stopped by few bytes: it goes on until their share is small. */
+static unsigned percent_now(bool runs, uint64_t *holes_bytes)
 {
     struct mem_stats memory;
     double holes_percent;
@@ -111,7 +112,8 @@ static unsigned percent_now(uint64_t *holes_bytes)
         return 0;
     *holes_bytes = memory.active - memory.allocated;
     holes_percent = (double)*holes_bytes / (double)memory.allocated * 100;
-    if (*holes_bytes < OPTION_GET_U64(option_ignore_bytes) || holes_percent < (double)OPTION_GET(option_lower))
+    if ((!runs && *holes_bytes < OPTION_GET_U64(option_ignore_bytes)) ||
+        holes_percent < (double)OPTION_GET(option_lower))
         return 0;
     return percent_for(holes_percent);
 }
@@ -165,7 +167,7 @@ static bool is_worth_a_try(uint64_t now_us, uint64_t holes_bytes)
 static unsigned percent_worth_it(uint64_t now_us, bool runs)
 {
     uint64_t holes_bytes;
-    unsigned percent = percent_now(&holes_bytes);
+    unsigned percent = percent_now(runs, &holes_bytes);
 
     if (percent == 0) {
         given_up.pause_s = 0;

@@ -96,15 +96,21 @@ with_server {enable-debug-command yes} {
         wait_for {[info_field active_defrag_running memory] == 77}
         assert {[info_field current_active_defrag_time stats] <= [info_field total_active_defrag_time stats]}
         wait_for {[info_field current_active_defrag_time stats] > 0}
-        r config set active-defrag-ignore-bytes 1gb
-        wait_for {[info_field active_defrag_running memory] == 0}
-        assert_equal 0 [info_field current_active_defrag_time stats]
-        assert {[info_field total_active_defrag_time stats] > 0}
-        r config set active-defrag-ignore-bytes 1mb active-defrag-threshold-upper 1000
-        wait_for {[info_field active_defrag_running memory] != 0}
+        # Few bytes do not stop it.
+        r config set active-defrag-ignore-bytes 1gb active-defrag-threshold-upper 1000
+        wait_for {[info_field active_defrag_running memory] < 77}
         assert_range [info_field active_defrag_running memory] 8 76
         r config set active-defrag-threshold-lower 1000
         wait_for {[info_field active_defrag_running memory] == 0}
+        assert_equal 0 [info_field current_active_defrag_time stats]
+        assert {[info_field total_active_defrag_time stats] > 0}
+        # But with few it does not begin: it looks once a second.
+        r config set active-defrag-threshold-lower 10
+        set began [info_field uptime_in_seconds server]
+        wait_for {[info_field uptime_in_seconds server] > $began + 2}
+        assert_equal 0 [info_field active_defrag_running memory]
+        r config set active-defrag-ignore-bytes 1mb
+        wait_for {[info_field active_defrag_running memory] != 0}
         r config set active-defrag-threshold-lower 0 active-defrag-threshold-upper 0
         wait_for {[info_field active_defrag_running memory] == 77}
         r config set activedefrag no
