@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Data types beside redis-server: server CPU time a request, memory of large and of many small values, and how long
-others wait while a command works on a big value.
+"""Data types beside redis-server: server CPU time a request, and how long others wait while a command works on a big
+value. Memory is in bytes.py.
 
-    types.py --server BIN --oracle BIN [-n ROUNDS] [-w REGEX] [--quick] [--only cpu|memory|stall]
+    types.py --server BIN --oracle BIN [-n ROUNDS] [-w REGEX] [--quick] [--only cpu|stall]
 
 One worker, pipeline 32, server and client pinned; the servers take turns, printed are medians. Commands that a server
 does not know are skipped, aloud. Figures mean something on an otherwise idle machine only.
@@ -22,12 +22,12 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "differential"))
 
+from bytes import fill      # noqa: E402
 from harness import Server, encode, is_redis      # noqa: E402
 
 MILLION = 1_000_000
-CPU_BUDGET, MEMORY_BUDGET = 0.7, 0.75
+CPU_BUDGET = 0.7
 SCRIPT_BUDGET = 0.6
-BATCH = 2000
 
 
 def members(name, count, extra=(), size=1):
@@ -63,19 +63,6 @@ def places(key, count):
     for number in range(count):
         yield ["GEOADD", key, "%.6f" % (-10 + number * 7 % 2000 / 100), "%.6f" % (40 + number * 13 % 1500 / 100),
                "place:%d" % number]
-
-
-def small_hashes(count):
-    for number in range(count):
-        words = ["HSET", "key:%012d" % number]
-        for field in range(5):
-            words += ["field%d" % field, "value%d" % (number % 1000)]
-        yield words
-
-
-def one_each(words, count):
-    """`words` with numbers in place of its marks, so many times."""
-    return ([word % number if "%" in word else word for word in words] for number in range(count))
 
 
 GET_SCRIPT = "return redis.call('GET', KEYS[1])"
@@ -121,16 +108,6 @@ WORKLOADS = [
 ]
 SORT_NUMBERS = [["RPUSH", "list", *[str(number * 7919 % 100003) for number in range(1000)]]]
 
-# name, what makes it
-VALUES = [
-    ("400,000 small hashes", lambda: small_hashes(400000)),
-    ("zset of 1 M", lambda: one_each(["ZADD", "z", "%d.5", "member:%010d"], MILLION)),
-    ("set of 1 M", lambda: one_each(["SADD", "s", "member:%010d"], MILLION)),
-    ("hash of 1 M", lambda: one_each(["HSET", "h", "field:%010d", "value:%010d"], MILLION)),
-    ("list of 1 M", lambda: one_each(["RPUSH", "l", "item:%011d"], MILLION)),
-    ("stream of 1 M", lambda: one_each(["XADD", "x", "*", "a", "%d", "b", "value"], MILLION)),
-]
-
 # name, what makes the value, the command
 STALLS = [
     ("DEL of a hash", lambda: fields("key", MILLION), ["DEL", "key"]),
@@ -138,21 +115,6 @@ STALLS = [
     ("SMEMBERS", lambda: plain("SADD", "key", MILLION), ["SMEMBERS", "key"]),
     ("ZUNIONSTORE", lambda: zset("key", MILLION), ["ZUNIONSTORE", "to", "2", "key", "key"]),
 ]
-
-
-def fill(server, commands):
-    """Whether all were understood."""
-    connection = server.connect(300)
-    batch, fine = [], True
-    for words in commands:
-        batch.append(encode(words))
-        if len(batch) == BATCH:
-            fine = all(reply[0] != "-" for reply in connection.exchange(b"".join(batch), len(batch))) and fine
-            batch = []
-    if batch:
-        fine = all(reply[0] != "-" for reply in connection.exchange(b"".join(batch), len(batch))) and fine
-    connection.close()
-    return fine
 
 
 def knows(server, name):
@@ -199,42 +161,6 @@ def measure_cpu(options):
         missed += [workload[0]] if ours / redis > budget else []
         print("%-24s %12.3f %12.3f %8.2f%s" % (workload[0], redis, ours, ours / redis,
                                                "  missed" if ours / redis > budget else ""))
-        sys.stdout.flush()
-    return missed
-
-
-def used_memory(server):
-    connection = server.connect()
-    text = connection.command("INFO", "memory")[1].decode()
-    connection.close()
-    return int(re.search(r"used_memory:(\d+)", text).group(1))
-
-
-def measure_memory(options):
-    missed = []
-    print("%-24s %12s %12s %8s   (resident, and used_memory)" % ("memory, MB", "redis", "ours", "ratio"))
-    for name, make in VALUES:
-        if not re.search(options.workloads, name):
-            continue
-        used, resident = [], []
-        for binary in (options.oracle, options.server):
-            server = Server(binary, [], 1)
-            try:
-                before = used_memory(server), server.rss()
-                if not fill(server, make()):
-                    used.append(None)
-                    break
-                used.append((used_memory(server) - before[0]) / 1e6)
-                resident.append((server.rss() - before[1]) / 1e6)
-            finally:
-                server.stop()
-        if None in used:
-            print("%-24s skipped: the command is not there" % name)
-            continue
-        ratio = resident[1] / resident[0]
-        missed += [name] if ratio > MEMORY_BUDGET else []
-        print("%-24s %12.1f %12.1f %8.2f   %.1f %.1f %.2f%s" % (
-            name, *resident, ratio, *used, used[1] / used[0], "  missed" if ratio > MEMORY_BUDGET else ""))
         sys.stdout.flush()
     return missed
 
@@ -317,14 +243,12 @@ def main():
     parser.add_argument("-n", "--rounds", type=int, default=3)
     parser.add_argument("-w", "--workloads", default="", help="regular expression")
     parser.add_argument("--quick", action="store_true", help="a tenth of the requests")
-    parser.add_argument("--only", choices=("cpu", "memory", "stall"))
+    parser.add_argument("--only", choices=("cpu", "stall"))
     options = parser.parse_args()
     options.tool = os.path.join(os.path.dirname(os.path.abspath(options.oracle)), "redis-benchmark")
     missed = []
     if options.only in (None, "cpu"):
         missed += measure_cpu(options)
-    if options.only in (None, "memory"):
-        missed += measure_memory(options)
     if options.only in (None, "stall"):
         measure_stalls(options)
     print("missed: %s" % (", ".join(missed) or "nothing"))
