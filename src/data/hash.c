@@ -309,7 +309,8 @@ static ALWAYS_INLINE bool put_in_table(struct value_log *log, struct hash_table 
     }
     pair = table_slot_item(slot);
     note_old(log, field, pair_value(pair));
-    if (mem_good_size(pair_bytes(pair)) == mem_good_size(sizeof(*pair) + field.size + value.size)) {
+    if (pair->value_size == value.size ||
+        mem_good_size(pair_bytes(pair)) == mem_good_size(sizeof(*pair) + field.size + value.size)) {
         pair->value_size = (uint32_t)value.size; /* the block fits without reallocation */
         if (value.size != 0)
             memcpy(pair->bytes + field.size, value.data, value.size);

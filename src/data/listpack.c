@@ -401,8 +401,7 @@ static uint8_t *splice(struct listpack **list, uint32_t at, uint32_t old_size, u
     if (new_size > old_size && wanted > mem_usable(*list))
         *list = mem_realloc(*list, wanted);
     start = (uint8_t *)*list;
-    if (new_size != old_size)
-        memmove(start + at + new_size, start + at + old_size, bytes - at - old_size);
+    memmove(start + at + new_size, start + at + old_size, bytes - at - old_size);
     if (new_size < old_size && mem_usable(*list) > 2 * mem_good_size(wanted)) {
         *list = mem_realloc(*list, wanted);
         start = (uint8_t *)*list;
@@ -441,9 +440,12 @@ listpack_at listpack_insert_int(struct listpack **list, listpack_at at, int64_t 
 
 static void replace_element(struct listpack **list, listpack_at at, const struct encoded *element)
 {
-    uint32_t old_size = element_whole(bytes_of(*list) + at);
+    const uint32_t old_size = element_whole(bytes_of(*list) + at), new_size = element->size + element->back_size;
+    uint8_t *to = (uint8_t *)*list + at;
 
-    put_element(splice(list, at, old_size, element->size + element->back_size, 0), element);
+    if (new_size != old_size)
+        to = splice(list, at, old_size, new_size, 0);
+    put_element(to, element);
 }
 
 void listpack_replace(struct listpack **list, listpack_at at, struct slice text)

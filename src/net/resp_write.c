@@ -13,12 +13,8 @@ enum { TEXT_PIECE_BYTES = 256 };
 
 char *resp_encode_header_slow(char *at, char type, int64_t number)
 {
-    char digits[NUMBER_I64_SPACE];
-    size_t size = number_format_i64(digits, number);
-
     *at++ = type;
-    memcpy(at, digits, size);
-    at += size;
+    at += number_format_i64(at, number);
     at[0] = '\r';
     at[1] = '\n';
     return at + 2;
