@@ -6,8 +6,8 @@
 keys      strings of so many bytes under names of so many, without and with a deadline: the mean at four counts of keys,
           as tables grow in steps and one count alone may be a lucky one
 elements  small values (20,000 to 400,000 keys) and one large one: bytes a field, member, element, entry
-left      two million keys of 16 + 64 bytes of which nine in ten are deleted, at random: resident memory 20 s later, as a
-          multiple of what a fresh server takes for those that are left; without and with active defragmentation
+left      two million keys of 16 + 64 bytes of which nine in ten are deleted, at random: resident memory 20 s later, as
+          a multiple of what a fresh server takes for those that are left; without and with active defragmentation
           (from 10 MB of holes on, as there are only 200 MB of data)
 
 Resident memory after, less before, divided: what the allocator keeps for itself is part of the price. Other work on the
