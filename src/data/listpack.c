@@ -105,6 +105,14 @@ static inline uint32_t element_whole(const uint8_t *at)
     return size + back_size_of(size);
 }
 
+/* The first byte alone tells the size of numbers below 128 and of texts below 64 bytes: most elements. */
+static inline const uint8_t *behind(const uint8_t *at)
+{
+    if (LIKELY(*at < 0xC0))
+        return at + 2 + (*at < 0x80 ? 0 : *at & 63);
+    return at + element_whole(at);
+}
+
 static int64_t load_signed(const uint8_t *from, unsigned bytes)
 {
     uint64_t number = 0;
@@ -252,8 +260,19 @@ listpack_at listpack_last(const struct listpack *list)
 
 listpack_at listpack_next(const struct listpack *list, listpack_at at)
 {
-    at += element_whole(bytes_of(list) + at);
-    return bytes_of(list)[at] != END ? at : LISTPACK_NONE;
+    const uint8_t *next = behind(bytes_of(list) + at);
+
+    return *next != END ? (listpack_at)(next - bytes_of(list)) : LISTPACK_NONE;
+}
+
+listpack_at listpack_get_next(const struct listpack *list, listpack_at at, struct listpack_value *value)
+{
+    const uint8_t *next = behind(bytes_of(list) + at);
+
+    if (UNLIKELY(*next == END))
+        return LISTPACK_NONE;
+    *value = decode(next);
+    return (listpack_at)(next - bytes_of(list));
 }
 
 /* Also of the end's offset. */
@@ -333,14 +352,6 @@ bool listpack_equals(const struct listpack *list, listpack_at at, struct slice t
     const struct wanted wanted = wanted_make(text);
 
     return is_wanted(bytes_of(list) + at, &wanted);
-}
-
-/* The first byte alone tells the size of numbers below 128 and of texts below 64 bytes: most elements. */
-static inline const uint8_t *behind(const uint8_t *at)
-{
-    if (LIKELY(*at < 0xC0))
-        return at + 2 + (*at < 0x80 ? 0 : *at & 63);
-    return at + element_whole(at);
 }
 
 /* A text of 1 to 63 bytes that is no number: first byte and last one differ in most others. NULL: it is not there. */

@@ -60,6 +60,8 @@ listpack_at listpack_seek(const struct listpack *list, int64_t index);
 /* --- reading; slices are valid until the listpack changes --- */
 
 struct listpack_value listpack_get(const struct listpack *list, listpack_at at);
+/* listpack_next, and the element there; LISTPACK_NONE: *value is left alone. */
+listpack_at listpack_get_next(const struct listpack *list, listpack_at at, struct listpack_value *value);
 /* Returns the element as text. A number is written into `scratch`. */
 struct slice listpack_text(const struct listpack *list, listpack_at at, char scratch[NUMBER_I64_SPACE]);
 bool listpack_equals(const struct listpack *list, listpack_at at, struct slice text);

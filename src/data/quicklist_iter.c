@@ -106,8 +106,25 @@ static void advance(struct quicklist_iter *iter)
         leave(iter);
 }
 
+/* The next element of a node that is walked forward. */
+static inline bool next_within(struct quicklist_iter *iter, struct listpack_value *value)
+{
+    listpack_at at;
+
+    if (iter->node == NULL || iter->is_fresh || iter->node->is_plain || iter->direction != QUICKLIST_FORWARD)
+        return false;
+    at = listpack_get_next(pack_of(iter), iter->at, value);
+    if (at == LISTPACK_NONE)
+        return false;
+    iter->index++;
+    iter->at = at;
+    return true;
+}
+
 bool quicklist_iter_next(struct quicklist_iter *iter, struct listpack_value *value)
 {
+    if (LIKELY(next_within(iter, value)))
+        return true;
     if (iter->node != NULL && !iter->is_fresh)
         advance(iter);
     if (iter->node == NULL)
