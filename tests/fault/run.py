@@ -2,10 +2,11 @@
 """Servers that are killed, and disks that fail: nothing that was acknowledged is lost, no file is ever half.
 
     tests/fault/run.py --server build/release/bin/keydb-server [--rounds N] [--stride N] [--seed N]
-                       [--only crash|shutdown|sync|nth|damage]
+                       [--only crash|snapshots|shutdown|sync|nth|damage]
 
---rounds: of kill -9 (rounds.py), also around a full sync (sync.py), and of each way to end in order a tenth as many, at
-least one (shutdown.py). --stride: of the single faults (nth.py) and of the damaged files (damage.py) every Nth, 0 none.
+--rounds: of kill -9 (rounds.py), also around a full sync (sync.py); a quarter as many, at least eight, in the middle of
+snapshots of large values (snapshots.py), and of each way to end in order a tenth as many, at least one (shutdown.py).
+--stride: of the single faults (nth.py) and of the damaged files (damage.py) every Nth, 0 none.
 The last line is "N passed, N failed"."""
 import argparse
 import os
@@ -21,6 +22,7 @@ import damage  # noqa: E402
 import nth  # noqa: E402
 import rounds  # noqa: E402
 import shutdown  # noqa: E402
+import snapshots  # noqa: E402
 import sync  # noqa: E402
 
 
@@ -38,7 +40,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--stride", type=int, default=9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=("crash", "shutdown", "sync", "nth", "damage"))
+    parser.add_argument("--only", choices=("crash", "snapshots", "shutdown", "sync", "nth", "damage"))
     parser.add_argument("--keep", action="store_true", help="leave the folders")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
@@ -57,6 +59,9 @@ def main():
     report("no code of tests is in the server", has_no_test_code(options.server))
     if options.only in (None, "crash"):
         rounds.crash_rounds(options.server, folder, options.rounds, random.Random(options.seed), report)
+    if options.only in (None, "snapshots"):
+        snapshots.snapshot_rounds(options.server, folder, max(options.rounds // 4, 8), random.Random(options.seed),
+                                  report)
     if options.only in (None, "shutdown"):
         shutdown.shutdown_rounds(options.server, folder, max(options.rounds // 10, 1), random.Random(options.seed),
                                  report)
