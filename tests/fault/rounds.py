@@ -155,6 +155,8 @@ class Series:
     def start(self, environment):
         options = dict(STATES[self.name], **{"server-threads": self.random.choice(("1", "4")),
                                              "min-clients-per-thread": "1",
+                                             "snapshot-method": self.random.choice(("threads", "threads", "fork")),
+                                             "snapshot-threads": self.random.choice(("1", "4")),
                                              "auto-aof-rewrite-min-size": "64kb",
                                              "auto-aof-rewrite-percentage": self.random.choice(("0", "10", "100"))})
         if self.name == "rdb":
