@@ -63,6 +63,7 @@ void access_flush_db(struct access *access, unsigned db, bool background)
     access->found_key = NULL;
     undo_forget(access, db);
     note_upheaval(store);
+    live_note_flush(store);
     for (uint32_t i = 0; i <= store->stripe_mask; i++) {
         struct stripe *stripe = &store->stripes[i];
         struct stripe_db *keys = stripe_db(stripe, db);

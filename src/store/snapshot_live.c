@@ -34,6 +34,7 @@ enum {
 struct left_table {
     struct table table; /* not owned: `release` frees it */
     _Atomic uint32_t references;
+    uint64_t bytes; /* const: an estimate of what its keys take */
     void (*release)(void *argument);
     void *argument;
 };
@@ -88,6 +89,8 @@ struct live_snapshot {
     unsigned crowded_count GUARDED_BY(crowd_lock); /* likewise: snapshots that have a crowd */
     uint64_t crowded_since_us;                     /* under that lock */
     _Atomic bool is_crowded;                       /* atomic: written under that lock */
+    _Atomic uint64_t table_bytes;                  /* likewise: of tables that are kept; atomic: relaxed */
+    uint64_t key_bytes;                            /* likewise: of a key of such a table; changed at the gate */
     _Atomic bool is_cancelled;                     /* atomic: relaxed */
     _Atomic uint64_t kept_bytes, kept_peak_bytes, kept_keys, held_us, waited_us, slowed_us; /* atomic: relaxed */
 };
@@ -233,7 +236,7 @@ static void leave_entry(struct live_snapshot *live, const struct stripe *stripe,
 
 static_assert(ENTRY_MARKS == (int)LARGE_SNAPSHOTS, "a former value for each of them");
 
-static void left_table_release(struct left_table **handle)
+static void left_table_release(struct store *store, struct left_table **handle)
 {
     struct left_table *table = *handle;
 
@@ -241,6 +244,7 @@ static void left_table_release(struct left_table **handle)
     if (atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) != 1)
         return;
     table->release(table->argument);
+    atomic_fetch_sub_explicit(&all_of(store)->table_bytes, table->bytes, memory_order_relaxed);
     mem_free(table);
 }
 
@@ -248,7 +252,7 @@ static void left_free(struct walker *walker, struct left *left)
 {
     count_kept(walker->live, -(int64_t)left->bytes);
     if (left->table != NULL)
-        left_table_release(&left->table);
+        left_table_release(walker->live->store, &left->table);
     else if (left->large == NULL)
         lazyfree_of_value(&walker->access, &left->entry, FREE_SERVER_DEL);
     mem_free(left);
@@ -300,6 +304,35 @@ void live_note_after(const struct change *change)
     }
 }
 
+/* Their share of the memory, by number: what each of them takes is not known, and adding it up would take long. */
+void live_note_flush(struct store *store)
+{
+    struct live_snapshot *all = all_of(store);
+    uint64_t bytes, keys = 0;
+
+    gate_assert_alone();
+    if ((store_observed(store) & OBSERVE_SNAPSHOT) == 0)
+        return;
+    bytes = store->counted_bytes != NULL ? store->counted_bytes() : mem_used();
+    for (unsigned db = 0; db < store_database_bound(store); db++)
+        keys += store_key_count(store, db);
+    all->key_bytes = keys != 0 ? bytes / keys : 0;
+}
+
+static struct left_table *left_table_create(struct store *store, const struct table *table,
+                                            void (*release)(void *argument), void *argument)
+{
+    struct live_snapshot *all = all_of(store);
+    struct left_table *left = mem_alloc_zero(sizeof(*left));
+
+    left->table = *table;
+    left->bytes = table_count(table) * all->key_bytes;
+    left->release = release;
+    left->argument = argument;
+    atomic_fetch_add_explicit(&all->table_bytes, left->bytes, memory_order_relaxed);
+    return left;
+}
+
 bool live_take_table(struct store *store, const struct stripe *stripe, unsigned db, const struct table *table,
                      void (*release)(void *argument), void *argument)
 {
@@ -313,12 +346,8 @@ bool live_take_table(struct store *store, const struct stripe *stripe, unsigned 
 
         if (place == PLACE_WRITTEN || place >> TABLE_SCAN_BITS > live->db_then[db])
             continue;
-        if (shared == NULL) {
-            shared = mem_alloc_zero(sizeof(*shared));
-            shared->table = *table;
-            shared->release = release;
-            shared->argument = argument;
-        }
+        if (shared == NULL)
+            shared = left_table_create(store, table, release, argument);
         (void)atomic_fetch_add_explicit(&shared->references, 1, memory_order_relaxed);
         left = mem_alloc_zero(sizeof(*left));
         left->table = shared;
@@ -871,6 +900,7 @@ void live_destroy(struct store *store)
 {
     struct live_snapshot *all = all_of(store);
 
+    assert(all == NULL || load(&all->table_bytes) == 0);
     for (unsigned i = 0; all != NULL && i < ENTRY_MARKS; i++) {
         assert(!atomic_load(&all[i].runs));
         larges_fini(&all[i].larges);
@@ -1014,7 +1044,7 @@ struct live_costs live_snapshot_costs(const struct live_snapshot *live)
 uint64_t live_kept_bytes(const struct store *store)
 {
     const struct live_snapshot *live = all_of(store);
-    uint64_t bytes = 0;
+    uint64_t bytes = live != NULL ? load(&live->table_bytes) : 0;
 
     for (unsigned i = 0; live != NULL && i < ENTRY_MARKS; i++, live++)
         bytes += load(&live->kept_bytes);

@@ -20,7 +20,8 @@
  * A nested hash is copied as a whole while its stripe is held.
  *
  * Memory. What was left and is not visited yet takes memory. Beyond a bound writers are asked to wait (store.on_crowd)
- * until it is less: writers slow down to the speed of the file.
+ * until it is less: writers slow down to the speed of the file. Flushed tables are no reason to wait, as they take what
+ * they took before.
  *
  * Threads. Each of them is a member of the gate, and inside only while it holds a stripe. It writes to files and sleeps
  * outside. Places and marks are guarded by the stripe's lock, or the gate. Of several threads each has stripes of its
@@ -60,7 +61,7 @@ struct live_costs {
     uint64_t slowed_us;                   /* for so long writers waited, in all */
 };
 struct live_costs live_snapshot_costs(const struct live_snapshot *live);
-/* Of all snapshots; any thread. */
+/* Of all snapshots, with an estimate for flushed databases, which the costs leave out; any thread. */
 uint64_t live_kept_bytes(const struct store *store);
 
 /* --- for access.c, access_walk.c and store.c; the stripe is held, or the gate owned --- */
@@ -68,6 +69,8 @@ uint64_t live_kept_bytes(const struct store *store);
 void live_note_before(struct change *change);  /* the entry is still complete */
 void live_note_version(struct change *change); /* the same, where only the version changes; no live_note_after */
 void live_note_after(const struct change *change);
+/* The gate is owned: tables of a database are about to be handed over. */
+void live_note_flush(struct store *store);
 /* What was in the stripe's table of this database is in `table` now. True: it is still needed, and `release` is called
  * with `argument` when it is not any more, in another thread. */
 must_check bool live_take_table(struct store *store, const struct stripe *stripe, unsigned db,

@@ -148,6 +148,7 @@ struct store {
      * thread, under locks. Behind that they may be woken: under no lock. */
     void (*on_crowd)(bool is_crowded);
     void (*on_room)(void);
+    uint64_t (*counted_bytes)(void); /* likewise: memory that counts for maxmemory; NULL: all of it */
 };
 
 struct store *store_create(uint32_t stripe_count, unsigned database_count);

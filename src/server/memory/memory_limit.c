@@ -124,8 +124,8 @@ void memory_limit_setup(void)
 static bool start(struct server *server)
 {
     gate_assert_main_alone();
-    (void)server;
     config_on_change("maxmemory", apply_maxmemory);
+    server->store->counted_bytes = memory_counted;
     look_at_machine();
     set_limit();
     return true;

@@ -8,7 +8,8 @@
  *   the journal     kept for readers and for repl-backlog-size, until it is freed; its copies for its file and from it;
  *                   and the buffer of the append-only file's writer
  *   the window      what active replication knows of keys beside the data (active-window-size, active-tombstones-limit)
- *   snapshots       old states that changes leave until they are written (snapshot-memory-limit)
+ *   snapshots       old states that changes leave until they are written (snapshot-memory-limit), and the keys of
+ *                   flushed databases until they are: an estimate, their share of the keys' number
  *   deliveries      to other workers, until their contents had one try to be sent (deliveries.h bounds them)
  *   output          until its first try to be sent, or while it waits for the disk; after that it counts
  *   replicas        output for them, and pieces of snapshots

@@ -182,6 +182,40 @@ with_server {enable-debug-command yes save {} snapshot-method threads} {
     }
 }
 
+foreach {start flush stop} {
+    bgsave flushdb flushall
+    bgrewriteaof {flushall async} {config set appendonly no}
+} {
+    with_server [list enable-debug-command yes appendonly [expr {$start eq "bgrewriteaof" ? "yes" : "no"}] \
+        auto-aof-rewrite-percentage 0 save {} snapshot-method threads maxmemory 60mb] {
+        test_each {start flush stop} "[string toupper $flush] during [string toupper $start] leaves room for keys" {} {
+            foreach policy {noeviction allkeys-lru} {
+                r config set maxmemory-policy $policy appendonly [expr {$start eq "bgrewriteaof" ? "yes" : "no"}]
+                snapshot_wait
+                r debug populate 2000 key 20000
+                with_config {rdb-key-save-delay 100000} {
+                    r {*}$start
+                    assert_equal OK [r {*}$flush]
+                    assert {[info_field mem_not_counted_for_evict] > 35000000}
+                    for {set i 0} {$i < 1000} {incr i} {
+                        r -send set new:$i [string repeat v 30000]
+                    }
+                    for {set i 0} {$i < 1000} {incr i} {
+                        assert_equal OK [r -read]
+                    }
+                    assert_equal 1000 [r dbsize] $policy
+                    assert {[info_field rdb_bgsave_in_progress] + [info_field aof_rewrite_in_progress] == 1}
+                    assert_equal 0 [info_field snapshot_slowed_usec]
+                }
+                r {*}$stop
+                snapshot_wait
+                wait_for {[info_field mem_not_counted_for_evict] < 20000000}
+                r flushall
+            }
+        }
+    }
+}
+
 # Sends SAVE on its own connection; returns when it has begun.
 proc snapshot_save {} {
     set client [connect]
