@@ -102,13 +102,15 @@ static void start(struct request *request)
     }
 }
 
+/* In a transaction it is put off to its end: the file would have half of it, at a point of the history before it. */
 static void cmd_bgsave(struct request *request)
 {
-    bool schedules = request->arg_count == 2 && request_arg_is(request, 1, "schedule");
+    const bool is_told_to = request->arg_count == 2 && request_arg_is(request, 1, "schedule");
+    const bool schedules = is_told_to || request->in_exec;
 
-    if (request->arg_count > 1 && !schedules) {
+    if (request->arg_count > 1 && !is_told_to) {
         reply_syntax_error(request);
-    } else if (persistence_may_start_child()) {
+    } else if (persistence_may_start_child() && !request->in_exec) {
         start(request);
     } else if (child_runs(CHILD_RDB) || (child_runs(CHILD_SYNC) && !child_runs(CHILD_AOF) && !schedules)) {
         reply_error(request, "ERR Background save already in progress");
