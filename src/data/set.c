@@ -7,12 +7,14 @@
 #include "base/table.h"
 #include "data/intset.h"
 #include "data/listpack.h"
+#include "data/packed_text.h"
 #include "data/sample.h"
 #include "data/former_members.h"
 #include "data/undo.h"
 
 #include <string.h>
 
+/* A member that is not packed into its slot: see packed_text.h. */
 struct member {
     uint32_t size;
     char bytes[];
@@ -24,33 +26,50 @@ struct set_table {
 
 /* ----------------------------------------------------------------------------------------------------- members -- */
 
-static struct slice member_text(const struct member *member)
+static struct slice member_text(const void *item, char scratch[NUMBER_I64_SPACE])
 {
-    return slice_make(member->bytes, member->size);
+    const struct member *member = item;
+
+    return packed_text_is(item) ? packed_text_get(item, scratch) : slice_make(member->bytes, member->size);
 }
 
 static struct member *member_create(struct slice text)
 {
     struct member *member = mem_alloc(sizeof(*member) + text.size);
 
-    member->size = (uint32_t)text.size;
-    if (text.size != 0)
-        memcpy(member->bytes, text.data, text.size);
+    member->size = (uint32_t)text.size; /* not 0: that is packed */
+    memcpy(member->bytes, text.data, text.size);
     return member;
 }
 
 static uint64_t member_hash(const void *item)
 {
-    const struct member *member = item;
+    char scratch[NUMBER_I64_SPACE];
+    const struct slice text = member_text(item, scratch);
 
-    return hash_bytes(member->bytes, member->size);
+    return hash_bytes(text.data, text.size);
+}
+
+/* A text that is looked for: packed if it can be, for then its member is. */
+struct wanted {
+    struct slice text;
+    void *packed;
+    uint64_t hash;
+};
+
+static struct wanted wanted_make(struct slice text)
+{
+    return (struct wanted){text, packed_text_make(text), hash_bytes(text.data, text.size)};
 }
 
 static bool member_matches(const void *item, const void *key)
 {
-    const struct slice *text = key;
+    const struct wanted *wanted = key;
+    const struct member *member = item;
 
-    return slice_equal(member_text(item), *text);
+    if (wanted->packed != NULL || packed_text_is(item))
+        return item == wanted->packed;
+    return slice_equal(slice_make(member->bytes, member->size), wanted->text);
 }
 
 static void member_free(void *item, void *context)
@@ -58,21 +77,23 @@ static void member_free(void *item, void *context)
     const struct member *member = item;
 
     (void)context;
-    mem_free_sized(item, sizeof(*member) + member->size);
+    if (!packed_text_is(item))
+        mem_free_sized(item, sizeof(*member) + member->size);
 }
 
-static uint64_t *find_slot(const struct set_table *table, struct slice text, uint64_t hash)
+static uint64_t *find_slot(const struct set_table *table, const struct wanted *wanted)
 {
-    return table_find_slot(&table->members, hash, member_matches, &text);
+    return table_find_slot(&table->members, wanted->hash, member_matches, wanted);
 }
 
 static bool add_to_table(struct set_table *table, struct slice text)
 {
-    uint64_t hash = hash_bytes(text.data, text.size);
+    const struct wanted wanted = wanted_make(text);
 
-    if (find_slot(table, text, hash) != NULL)
+    if (find_slot(table, &wanted) != NULL)
         return false;
-    table_insert(&table->members, hash, member_create(text), member_hash);
+    table_insert(&table->members, wanted.hash, wanted.packed != NULL ? wanted.packed : member_create(text),
+                 member_hash);
     return true;
 }
 
@@ -125,7 +146,9 @@ static void destroy(struct value set)
 
 static void copy_member(void *item, void *context)
 {
-    (void)add_to_table(context, member_text(item));
+    char scratch[NUMBER_I64_SPACE];
+
+    (void)add_to_table(context, member_text(item, scratch));
 }
 
 static struct value copy(struct value set)
@@ -143,7 +166,7 @@ static struct value copy(struct value set)
 
 static uint64_t member_memory(const void *item)
 {
-    return mem_usable(item);
+    return packed_text_is(item) ? 0 : mem_usable(item);
 }
 
 static uint64_t memory_bytes(struct value set, uint64_t samples)
@@ -167,7 +190,7 @@ static const struct table *as_table(struct value set)
 
 static void *move_member(void *item, void *context)
 {
-    return mem_move(context, item, 0);
+    return packed_text_is(item) ? item : mem_move(context, item, 0);
 }
 
 static uint64_t relocate(struct value *set, uint64_t position, uint64_t most, struct mem_mover *mover)
@@ -199,6 +222,13 @@ const struct value_ops set_ops = {.destroy = destroy,
 
 /* -------------------------------------------------------------------------------------------- reading, changing -- */
 
+static bool has_in_table(const struct set_table *table, struct slice member)
+{
+    const struct wanted wanted = wanted_make(member);
+
+    return find_slot(table, &wanted) != NULL;
+}
+
 bool set_has(struct value set, struct slice member)
 {
     int64_t number;
@@ -209,7 +239,7 @@ bool set_has(struct value set, struct slice member)
     case ENCODING_LISTPACK:
         return listpack_find(set.data, listpack_first(set.data), member, 0) != LISTPACK_NONE;
     default:
-        return find_slot(set.data, member, hash_bytes(member.data, member.size)) != NULL;
+        return has_in_table(set.data, member);
     }
 }
 
@@ -325,11 +355,12 @@ void set_add_new(struct value *set, const struct set_limits *limits, struct slic
 
 static bool remove_from_table(struct set_table *table, struct slice member)
 {
-    uint64_t hash = hash_bytes(member.data, member.size), *slot = find_slot(table, member, hash);
+    const struct wanted wanted = wanted_make(member);
+    uint64_t *slot = find_slot(table, &wanted);
 
     if (slot == NULL)
         return false;
-    member_free(table_remove(&table->members, hash, slot), NULL);
+    member_free(table_remove(&table->members, wanted.hash, slot), NULL);
     return true;
 }
 
@@ -396,8 +427,9 @@ struct visit {
 static void visit_member(void *item, void *context)
 {
     const struct visit *visit = context;
+    char scratch[NUMBER_I64_SPACE];
 
-    visit->fn(member_text(item), visit->context);
+    visit->fn(member_text(item, scratch), visit->context);
 }
 
 static void each_number(const struct intset *numbers, set_member_fn fn, void *context)
@@ -441,7 +473,7 @@ uint64_t set_scan(struct value set, uint64_t cursor, uint64_t want, set_member_f
 struct slice set_random(struct value set, struct random *random, char scratch[NUMBER_I64_SPACE])
 {
     if (set.encoding == ENCODING_HASHTABLE)
-        return member_text(sample_random(table_of(set), random));
+        return member_text(sample_random(table_of(set), random), scratch);
     if (set.encoding == ENCODING_LISTPACK)
         return listpack_text(set.data, listpack_seek(set.data, (int64_t)random_below(random, set_count(set))), scratch);
     return slice_make(scratch,

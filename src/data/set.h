@@ -38,7 +38,7 @@ void set_each(struct value set, set_member_fn fn, void *context);
 /* As SSCAN: visits about `want` members from `cursor` on and returns the next cursor, 0: the end. Visits all of a small
  * set. */
 uint64_t set_scan(struct value set, uint64_t cursor, uint64_t want, set_member_fn fn, void *context);
-/* Returns one random member of a set that is not empty. An integer is written into `scratch`. */
+/* Returns one random member of a set that is not empty. An integer or a short text is written into `scratch`. */
 struct slice set_random(struct value set, struct random *random, char scratch[NUMBER_I64_SPACE]);
 /* Visits `count` different random members (at most all), in no particular order. */
 void set_random_some(struct value set, struct random *random, uint64_t count, set_member_fn fn, void *context);
