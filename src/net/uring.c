@@ -337,19 +337,10 @@ static bool uring_conn_remove(struct conn *conn)
 
 static void input_ended(struct conn *conn)
 {
-    bool pending = !output_is_empty(&conn->output) || !output_is_empty(conn_wire(conn));
-
     conn->flags |= CONN_ENDED;
-    if ((conn->flags & CONN_WATCH_HANGUP) != 0 || (conn->flags & CONN_HANDSHAKE) != 0)
-        conn_got_end(conn);
-    else if ((conn->flags & CONN_PAUSED) != 0)
-        return; /* told when resumed */
-    else if ((conn->flags & CONN_READY) != 0)
-        return; /* kept requests are served first */
-    else if (pending)
-        conn_close_after_flush(conn);
-    else
-        conn_got_end(conn);
+    if ((conn->flags & (CONN_WATCH_HANGUP | CONN_HANDSHAKE)) == 0 && (conn->flags & (CONN_PAUSED | CONN_READY)) != 0)
+        return; /* told when resumed; kept requests are served first */
+    conn_got_end(conn);
 }
 
 static void receive_failed(struct conn *conn, int result)

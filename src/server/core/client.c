@@ -282,7 +282,10 @@ void client_block(struct client *client, void (*on_unblock)(struct client *clien
     client->wait_count++;
     client->on_unblock = on_unblock;
     atomic_store(&client->card.wait, on_unblock != NULL ? CLIENT_WAIT_ON : CLIENT_WAIT_NONE);
-    conn_pause_blocked(&client->conn);
+    if (on_unblock != NULL)
+        conn_pause_blocked(&client->conn);
+    else
+        conn_pause(&client->conn); /* it ends by itself: a peer that only ended its side gets the reply */
 }
 
 void client_unblock(struct client *client)

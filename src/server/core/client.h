@@ -195,7 +195,7 @@ void client_set_authenticated(struct client *client, bool authenticated);
 /* A command that replies later blocks its client. The code that answers ends the wait (client_end_wait, which returns
  * true for one caller only), replies, and unblocks the client, all in the worker's thread. on_unblock is called there
  * for CLIENT UNBLOCK, and when this server becomes a replica: it does the same, with this error, or (NULL) with the
- * reply of a timeout. on_unblock NULL: neither ends this wait. */
+ * reply of a timeout. on_unblock NULL: neither ends this wait, nor does the end of the client's stream. */
 void client_block(struct client *client, void (*on_unblock)(struct client *client, const char *error));
 must_check bool client_end_wait(struct client *client, uint64_t wait_count); /* ends the wait with that number */
 void client_unblock(struct client *client);       /* sends the reply and continues with the input */

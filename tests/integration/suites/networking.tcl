@@ -376,3 +376,35 @@ with_server {} {
         assert {[$c -closed]}
     }
 }
+
+# The replies wait for the disk, or for a thread, when the end is read.
+foreach loop {epoll io_uring} {
+    with_server [list event-loop $loop appendonly yes appendfsync always] {
+        test "half-closed, $loop: what takes a while is answered, too" {keydb plain} {
+            foreach {words replies} {{set k v} OK save OK {bgsave schedule} {Background saving *}} {
+                for {set i 0} {$i < 5} {incr i} {
+                    wait_for {[info_field rdb_bgsave_in_progress persistence] == 0}
+                    set c [connect]
+                    set chan $resp::chan([string map {::resp::c {}} $c])
+                    $c -send {*}$words
+                    $c -send echo behind
+                    chan close $chan write
+                    assert_match [list $replies behind] [list [$c -read] [$c -read]]
+                    assert {[$c -closed]}
+                }
+            }
+        }
+
+        test "half-closed, $loop: a client that waits for a key is gone" {plain} {
+            set c [connect]
+            set chan $resp::chan([string map {::resp::c {}} $c])
+            $c -send blpop list 0
+            wait_for {[info_field blocked_clients clients] == 1}
+            chan close $chan write
+            wait_for {[info_field blocked_clients clients] == 0}
+            assert {[$c -closed]}
+            r rpush list element
+            assert_equal 1 [r llen list]
+        }
+    }
+}
