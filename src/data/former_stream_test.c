@@ -283,8 +283,8 @@ static void change_groups(struct random *random, struct stream *stream)
     consumer = stream_consumer_find(group, who);
     if (consumer == NULL)
         consumer = stream_consumer_create(group, who, (int64_t)random_below(random, 1000));
-    stream_pending_assign(group, random_id(random, stream), consumer)->delivery_count++;
-    stream_pending_assign(group, random_id(random, stream), consumer)->delivery_ms = 7;
+    stream_pending_assign(group, random_id(random, stream), consumer, 0, 1);
+    stream_pending_assign(group, random_id(random, stream), consumer, 7, random_below(random, 9));
     stream_group_advance(stream, group, random_id(random, stream));
     (void)stream_pending_remove(group, random_id(random, stream));
     if (random_below(random, 10) == 0)

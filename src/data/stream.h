@@ -201,11 +201,12 @@ struct stream_consumer *stream_consumer_create(struct stream_group *group, struc
 /* Removes the consumer and its pending entries. False: no such consumer. */
 bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count);
 
-struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id);
-/* Makes the entry pending for this consumer, whether or not it was pending for another one. A new record has delivery
- * count 0 and time 0. */
-struct stream_pending *stream_pending_assign(struct stream_group *group, struct stream_id id,
-                                             struct stream_consumer *consumer);
+/* Records are changed by stream_pending_assign alone. NULL: the entry is not pending. */
+const struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id);
+/* Makes the entry pending for this consumer, whether or not it was pending, and for whom. */
+const struct stream_pending *stream_pending_assign(struct stream_group *group, struct stream_id id,
+                                                   struct stream_consumer *consumer, int64_t delivery_ms,
+                                                   uint64_t delivery_count);
 /* Acknowledges; false: the entry was not pending. */
 bool stream_pending_remove(struct stream_group *group, struct stream_id id);
 /* For iterators of group->pending or consumer->pending: moves to the first id >= from. */

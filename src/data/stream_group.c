@@ -57,31 +57,46 @@ bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint
 
 /* --- pending entries --- */
 
-struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id)
+static struct stream_pending *find(const struct stream_group *group, struct slice key)
 {
-    char room[STREAM_ID_BYTES];
     void *pending = NULL;
 
-    return radix_find(group->pending, stream_id_encode(id, room), &pending) ? pending : NULL;
+    return radix_find(group->pending, key, &pending) ? pending : NULL;
 }
 
-struct stream_pending *stream_pending_assign(struct stream_group *group, struct stream_id id,
-                                             struct stream_consumer *consumer)
+const struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id)
 {
-    struct stream_pending *pending = stream_pending_find(group, id);
     char room[STREAM_ID_BYTES];
-    struct slice key = stream_id_encode(id, room);
 
-    if (pending == NULL) {
-        pending = mem_alloc_zero(sizeof(*pending));
-        radix_set(group->pending, key, pending, NULL);
-    } else if (pending->consumer == consumer) {
-        return pending;
-    } else {
+    return find(group, stream_id_encode(id, room));
+}
+
+static void give_to(struct stream_pending *pending, struct slice key, struct stream_consumer *consumer)
+{
+    if (pending->consumer == consumer)
+        return;
+    if (pending->consumer != NULL)
         radix_remove(pending->consumer->pending, key, NULL);
-    }
     pending->consumer = consumer;
     radix_set(consumer->pending, key, pending, NULL);
+}
+
+const struct stream_pending *stream_pending_assign(struct stream_group *group, struct stream_id id,
+                                                   struct stream_consumer *consumer, int64_t delivery_ms,
+                                                   uint64_t delivery_count)
+{
+    char room[STREAM_ID_BYTES];
+    struct slice key = stream_id_encode(id, room);
+    struct stream_pending *pending = find(group, key);
+
+    if (pending == NULL) {
+        pending = mem_alloc(sizeof(*pending));
+        pending->consumer = NULL;
+        radix_set(group->pending, key, pending, NULL);
+    }
+    pending->delivery_ms = delivery_ms;
+    pending->delivery_count = delivery_count;
+    give_to(pending, key, consumer);
     return pending;
 }
 
@@ -246,10 +261,9 @@ static struct stream_group *group_copy(const struct stream_group *group)
         to->active_ms = from->active_ms;
         radix_iter_init(&pending, from->pending);
         for (bool any = radix_seek(&pending, RADIX_FIRST, SLICE_EMPTY); any; any = radix_next(&pending)) {
-            struct stream_pending *new = stream_pending_assign(copy, stream_pending_id(&pending), to);
+            const struct stream_pending *one = pending.value;
 
-            *new = *(const struct stream_pending *)pending.value;
-            new->consumer = to;
+            stream_pending_assign(copy, stream_pending_id(&pending), to, one->delivery_ms, one->delivery_count);
         }
         radix_iter_fini(&pending);
     }

@@ -563,6 +563,13 @@ static void lag_after_trimming(void **state)
     stream_destroy(&stream);
 }
 
+static uint64_t count_of(const struct stream_group *group, struct stream_id id)
+{
+    const struct stream_pending *pending = stream_pending_find(group, id);
+
+    return pending != NULL ? pending->delivery_count : 0;
+}
+
 static void random_pending_matches_the_model(void **state)
 {
     enum { IDS = 200, CONSUMERS = 4 };
@@ -595,7 +602,7 @@ static void random_pending_matches_the_model(void **state)
             if (consumer == NULL)
                 consumer = stream_consumer_create(group, slice_from_text(names[who]), i);
             assert_null(stream_consumer_create(group, slice_from_text(names[who]), i));
-            stream_pending_assign(group, id_of(ms, 1), consumer)->delivery_count++;
+            stream_pending_assign(group, id_of(ms, 1), consumer, i, count_of(group, id_of(ms, 1)) + 1);
             owners[ms] = (int)who;
         } else {
             assert_int_equal(stream_pending_remove(group, id_of(ms, 1)), owners[ms] >= 0);
@@ -606,8 +613,8 @@ static void random_pending_matches_the_model(void **state)
     copy = stream_copy(stream);
     stream_validate(copy);
     for (unsigned ms = 0; ms < IDS; ms++) {
-        struct stream_pending *pending = stream_pending_find(stream_group_find(copy, SLICE("g")), id_of(ms, 1));
-        struct stream_pending *original = stream_pending_find(group, id_of(ms, 1));
+        const struct stream_pending *pending = stream_pending_find(stream_group_find(copy, SLICE("g")), id_of(ms, 1));
+        const struct stream_pending *original = stream_pending_find(group, id_of(ms, 1));
 
         assert_int_equal(pending != NULL, owners[ms] >= 0);
         assert_int_equal(original != NULL, owners[ms] >= 0);
@@ -633,7 +640,7 @@ static void pending_is_walked_by_range(void **state)
 
     (void)state;
     for (unsigned ms = 10; ms <= 50; ms += 10)
-        stream_pending_assign(group, id_of(ms, 3), consumer);
+        stream_pending_assign(group, id_of(ms, 3), consumer, 0, 0);
     radix_iter_init(&iter, consumer->pending);
     assert_true(stream_pending_seek(&iter, id_of(20, 4)));
     assert_id(stream_pending_id(&iter), 30, 3);

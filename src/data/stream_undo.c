@@ -117,13 +117,10 @@ static void read_consumer(struct stream_group *group, struct slice *bytes)
     consumer->active_ms = head.active_ms;
     *bytes = slice_make(bytes->data + head.name_size, bytes->size - head.name_size);
     for (uint64_t i = 0; i < head.pending_count; i++) {
-        struct stream_pending *pending;
         struct written_pending written;
 
         take_bytes(bytes, &written, sizeof(written));
-        pending = stream_pending_assign(group, written.id, consumer);
-        pending->delivery_ms = written.delivery_ms;
-        pending->delivery_count = written.delivery_count;
+        stream_pending_assign(group, written.id, consumer, written.delivery_ms, written.delivery_count);
     }
 }
 

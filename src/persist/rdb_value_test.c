@@ -504,7 +504,7 @@ static void fill_stream(struct stream *stream, uint64_t count)
         consumer->active_ms = 66;
         (void)stream_consumer_create(group, SLICE("two"), 78);
         for (uint64_t id = random_below(&random_, 5); id != 0; id--)
-            stream_pending_assign(group, (struct stream_id){id, 0}, consumer)->delivery_count = id;
+            stream_pending_assign(group, (struct stream_id){id, 0}, consumer, 0, id);
     }
     buffer_fini(&room);
 }

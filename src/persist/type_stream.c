@@ -128,7 +128,6 @@ static bool read_owned(struct rdb_reader *reader, struct stream_group *group, st
     if (!rdb_read_count(reader, STREAM_ID_BYTES, &count))
         return false;
     for (; count != 0; count--) {
-        struct stream_pending *pending;
         struct waiting *item;
         struct stream_id id;
 
@@ -139,9 +138,7 @@ static bool read_owned(struct rdb_reader *reader, struct stream_group *group, st
             return rdb_corrupt(reader, "a pending entry of a consumer is missing or duplicate in its group");
         item->is_owned = true;
         list->owned++;
-        pending = stream_pending_assign(group, id, consumer);
-        pending->delivery_ms = item->delivery_ms;
-        pending->delivery_count = item->delivery_count;
+        stream_pending_assign(group, id, consumer, item->delivery_ms, item->delivery_count);
     }
     return true;
 }

@@ -54,7 +54,7 @@ void group_use_late(struct group_use *use, struct stream_id id)
         return;
     if (late == NULL)
         late = stream_consumer_create(use->group, STREAM_LATE_CONSUMER, use->request->access->now_ms);
-    (void)stream_pending_assign(use->group, id, late);
+    (void)stream_pending_assign(use->group, id, late, 0, 0);
 }
 
 void group_use_forget_new(struct group_use *use)

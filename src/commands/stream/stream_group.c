@@ -195,16 +195,15 @@ static void cmd_xgroup_help(struct request *request)
 /* An entry that a peer has delivered to this consumer; one that it has had stays as it is. */
 static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool is_pending)
 {
-    struct stream_pending *pending = stream_pending_find(use->group, id);
+    const struct stream_pending *pending = stream_pending_find(use->group, id);
     const bool was_late = pending != NULL && stream_is_late(pending);
 
     stream_group_advance(use->stream, use->group, id);
     if (was_late)
         stream_group_count(use->group);
     if (is_pending) {
-        pending = stream_pending_assign(use->group, id, group_use_consumer(use));
-        pending->delivery_ms = ms;
-        pending->delivery_count = MAX(pending->delivery_count, 1U);
+        stream_pending_assign(use->group, id, group_use_consumer(use), ms,
+                              pending != NULL ? MAX(pending->delivery_count, 1U) : 1);
     } else if (was_late) {
         (void)stream_pending_remove(use->group, id);
     }
@@ -524,15 +523,14 @@ static void claim(struct group_use *use, struct stream_id id, uint64_t field_cou
 {
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
-    struct stream_pending *record = stream_pending_assign(use->group, id, consumer);
+    const struct stream_pending *record = stream_pending_find(use->group, id);
+    uint64_t count = record != NULL && record->delivery_count != 0 ? record->delivery_count : 1; /* FORCE is one, too */
 
-    if (record->delivery_count == 0)
-        record->delivery_count = 1; /* it was not pending: FORCE counts as a delivery */
-    record->delivery_ms = options->delivery_ms;
     if (options->retry_count >= 0)
-        record->delivery_count = (uint64_t)options->retry_count;
+        count = (uint64_t)options->retry_count;
     else if (!options->just_id)
-        record->delivery_count++;
+        count++;
+    record = stream_pending_assign(use->group, id, consumer, options->delivery_ms, count);
     consumer->active_ms = request->access->now_ms;
     if (options->just_id)
         reply_stream_id(request, id);

@@ -317,11 +317,7 @@ static void forget_late(const struct group_use *use, struct stream_id id)
 
 static void make_pending(const struct group_use *use, struct stream_id id)
 {
-    struct stream_pending *pending = stream_pending_assign(use->group, id, use->consumer);
-
-    pending->delivery_ms = use->request->access->now_ms;
-    pending->delivery_count = 1;
-    effect_claim(use, id, pending);
+    effect_claim(use, id, stream_pending_assign(use->group, id, use->consumer, use->request->access->now_ms, 1));
 }
 
 /* Before the new ones. */
@@ -401,13 +397,13 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
     radix_iter_init(&pending, consumer->pending);
     more = stream_id_increment(&after) && stream_pending_seek(&pending, after);
     for (; more && count < reading->count; count++) {
-        struct stream_pending *record = pending.value;
+        const struct stream_pending *record = pending.value;
         struct stream_id id = stream_pending_id(&pending);
 
         if (stream_iter_find(&use->entries, id, &field_count)) {
             reply_stream_entry(request, &use->entries, id, field_count);
-            record->delivery_ms = request->access->now_ms;
-            record->delivery_count++;
+            record = stream_pending_assign(use->group, id, consumer, request->access->now_ms,
+                                           record->delivery_count + 1);
             operation_claim(use, id, record); /* replicas are not told */
         } else {
             reply_array(request, 2);
