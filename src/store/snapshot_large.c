@@ -383,28 +383,24 @@ bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most,
 struct large_remains large_leave(struct store *store, struct large *large, unsigned snapshot)
 {
     struct larges *larges = live_larges(store);
-    struct large_remains remains = {.lifetimes = NULL};
-    struct former_deadlines *deadlines;
-    struct former *former;
+    struct large_remains remains = {.former = large->formers[snapshot], .deadlines = large->deadlines[snapshot]};
     bool is_last;
 
     assert_owned(large);
     spinlock_acquire(&larges->lock);
     note_bytes(store, large, snapshot, 0);
-    former = large->formers[snapshot];
     large->formers[snapshot] = NULL;
-    deadlines = large->deadlines[snapshot];
     large->deadlines[snapshot] = NULL;
     is_last = --large->users == 0;
     if (is_last && large_stripe(large) != NULL) {
         (void)table_remove(&larges->by_data, hash_of(large), slot_of(larges, large->value.data));
         atomic_fetch_sub_explicit(&store->large_count, 1, memory_order_relaxed);
     } else if (is_last) {
-        remains = (struct large_remains){large->value, large->lifetimes, large->ops->destroy};
+        remains.value = large->value;
+        remains.lifetimes = large->lifetimes;
+        remains.destroy = large->ops->destroy;
     }
     spinlock_release(&larges->lock);
-    former_destroy(&former);
-    former_deadlines_destroy(&deadlines);
     if (is_last)
         mem_free(large);
     return remains;
@@ -412,6 +408,8 @@ struct large_remains large_leave(struct store *store, struct large *large, unsig
 
 void large_free(struct large_remains *remains)
 {
+    former_destroy(&remains->former);
+    former_deadlines_destroy(&remains->deadlines);
     if (remains->value.data != NULL)
         remains->destroy(remains->value);
     if (remains->lifetimes != NULL)

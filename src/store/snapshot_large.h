@@ -103,8 +103,10 @@ must_check bool large_give(struct large *large, unsigned snapshot, bool with_dea
 /* Of a value whose members had deadlines (large_first_ms), if they did not come along. */
 must_check bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn,
                                      void *context);
-/* What is to be freed, under no lock; all zero: nothing. */
+/* What is to be freed, under no lock. */
 struct large_remains {
+    struct former *former;
+    struct former_deadlines *deadlines;
     struct value value;
     struct subkey_ttls *lifetimes;
     void (*destroy)(struct value value);
