@@ -11,7 +11,7 @@
  *
  * Elements are given in an order of the type's own. A position tells which ones were given. A change of one that was
  * not leaves what it was; the walk skips it, and it is given from there. So the memory is that of what was changed, and
- * nothing waits longer than for one piece.
+ * nothing waits longer than for one piece. A value may tell its formers more in its own way; keep comes behind that.
  *
  * Only of values in their large forms (former_suits), which they never leave. The value may be the live one, which its
  * owner guards, as the former itself. When it is taken out of the keyspace it is given as it is then. */
@@ -28,6 +28,7 @@ struct former_element {
     struct slice first;  /* a member, a field, an element of a list; of a stream the id of a node (16 bytes) */
     struct slice second; /* the field's value; the bytes of a stream's node */
     double score;
+    unsigned part; /* not 0: what a stream has behind its nodes (former_groups.h), which does not count */
 };
 
 /* The texts are valid until it returns. */
@@ -46,8 +47,11 @@ struct former_ops {
     void (*keep)(struct former *former, struct value value, struct slice steps);
     /* Gives about `most` elements. False: these were the last ones. */
     bool (*give)(struct former *former, struct value value, uint64_t most, former_fn fn, void *context);
-    /* What the value had beside its elements, as a value without elements; the former's. NULL: nothing. */
+    /* What the value had beside its elements and is not given, as a value without elements; the former's. NULL:
+     * nothing. */
     struct value (*rest)(const struct former *former);
+    /* No change is told any more. NULL: the value does not know of it. */
+    void (*detach)(struct former *former);
     void (*destroy)(struct former *former);
     uint32_t ignored; /* for the log (data/undo.h) */
 };
@@ -74,4 +78,10 @@ static inline struct value former_rest(const struct former *former)
 {
     return former->ops->rest != NULL ? former->ops->rest(former) : (struct value){.data = NULL};
 }
-void former_destroy(struct former **former); /* accepts NULL; leaves NULL */
+/* Before it is destroyed, by who guards the value, unless that was taken out of the keyspace. */
+static inline void former_detach(struct former *former)
+{
+    if (former->ops->detach != NULL)
+        former->ops->detach(former);
+}
+void former_destroy(struct former **former); /* any thread; accepts NULL; leaves NULL */

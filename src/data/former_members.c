@@ -186,9 +186,10 @@ static void meet_kept(void *item, void *context)
     struct members *members = context;
 
     if (!kept->is_absent && table_scan_place(kept_hash(kept)) >= members->cursor)
-        give_element(members, &(struct former_element){kept_member(kept),
-                                                       slice_make(kept->text + kept->first_size, kept->second_size),
-                                                       kept->score});
+        give_element(members,
+                     &(struct former_element){.first = kept_member(kept),
+                                              .second = slice_make(kept->text + kept->first_size, kept->second_size),
+                                              .score = kept->score});
 }
 
 static bool give(struct former *former, struct value value, uint64_t most, former_fn fn, void *context)

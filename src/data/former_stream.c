@@ -2,11 +2,11 @@
  * the others from the live stream. What is kept of a node is its state before its first change; so what a later change
  * takes back is not looked at. Nodes behind the last one of the moment are no concern of ours.
  *
- * What a stream has beside its nodes is copied at the beginning as a whole, also what is pending in its groups: it
- * changes with every look of a consumer, in all of its places. */
+ * Behind the nodes come the groups (former_groups.h). */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "data/former.h"
+#include "data/former_groups.h"
 #include "data/stream_kept.h"
 #include "data/stream_node.h"
 #include "data/stream_priv.h"
@@ -19,13 +19,14 @@ struct was {               /* a node that has changed */
 
 struct stream_former {
     struct former former;
-    struct stream *rest;   /* without nodes, but with the length of the moment */
+    struct stream *rest; /* without nodes, but with the length of the moment; groups have nothing that is pending */
+    struct former_groups *groups;
     struct radix *kept;    /* id -> was; of nodes at `next` ... `last` */
     struct stream_id next; /* nodes before it were given */
     struct stream_id last; /* the last node of the moment */
     uint64_t call;
     uint64_t own_bytes, node_bytes; /* memory: of this and the rest, of the kept nodes */
-    bool is_done;
+    bool has_nodes;                 /* all were given */
 };
 
 static struct stream_former *stream_former_of(const struct former *former)
@@ -35,7 +36,7 @@ static struct stream_former *stream_former_of(const struct former *former)
 
 static void count_bytes(struct stream_former *of)
 {
-    of->former.bytes = of->own_bytes + of->node_bytes + radix_memory_bytes(of->kept) +
+    of->former.bytes = of->own_bytes + of->node_bytes + former_groups_bytes(of->groups) + radix_memory_bytes(of->kept) +
                        radix_count(of->kept) * mem_good_size(sizeof(struct was));
 }
 
@@ -48,7 +49,7 @@ static struct was *was_of(struct stream_former *of, struct slice key)
     struct was *was;
     void *known;
 
-    if (of->is_done || stream_id_compare(id, of->next) < 0 || stream_id_compare(id, of->last) > 0)
+    if (of->has_nodes || stream_id_compare(id, of->next) < 0 || stream_id_compare(id, of->last) > 0)
         return NULL;
     if (radix_find(of->kept, key, &known)) {
         was = known;
@@ -165,7 +166,7 @@ static void forget(struct stream_former *of, struct slice key)
 static void pass(struct stream_former *of, struct stream_id id)
 {
     of->next = id;
-    of->is_done = stream_id_compare(id, of->last) == 0 || !stream_id_increment(&of->next);
+    of->has_nodes = stream_id_compare(id, of->last) == 0 || !stream_id_increment(&of->next);
 }
 
 /* The next node that was kept, or that is live and was not kept. */
@@ -197,19 +198,26 @@ static void give_next(struct giving *giving)
     radix_iter_fini(&kept);
 }
 
+static void give_nodes(struct giving *giving, const struct stream *stream)
+{
+    find_live(giving, stream);
+    for (; !giving->of->has_nodes && giving->left != 0 && giving->bytes_left != 0; giving->left--)
+        give_next(giving);
+    radix_iter_fini(&giving->live);
+}
+
 static bool give(struct former *former, struct value value, uint64_t most, former_fn fn, void *context)
 {
     struct stream_former *of = stream_former_of(former);
     struct giving giving = {.of = of, .fn = fn, .context = context, .left = most, .bytes_left = FORMER_PIECE_BYTES};
+    bool more = true;
 
-    if (of->is_done)
-        return false;
-    find_live(&giving, stream_of(value));
-    for (; !of->is_done && giving.left != 0 && giving.bytes_left != 0; giving.left--)
-        give_next(&giving);
-    radix_iter_fini(&giving.live);
+    if (!of->has_nodes)
+        give_nodes(&giving, stream_of(value));
+    if (of->has_nodes)
+        more = former_groups_give(of->groups, &giving.left, &giving.bytes_left, fn, context);
     count_bytes(of);
-    return !of->is_done;
+    return more;
 }
 
 /* -------------------------------------------------------------------------------------------------------- whole -- */
@@ -220,7 +228,7 @@ static struct stream *copy_rest(const struct stream *stream)
 
     rest->nodes = radix_create();
     rest->node_bytes = 0;
-    rest->groups = stream_groups_copy(stream->groups);
+    rest->groups = radix_create();
     return rest;
 }
 
@@ -233,11 +241,12 @@ static struct former *create(struct value value)
     of->former.ops = &stream_former;
     of->former.count = stream_node_count(stream);
     of->rest = copy_rest(stream);
+    of->groups = former_groups_create(stream, of->rest);
     of->own_bytes = mem_usable(of) + stream_memory_bytes(of->rest);
     of->kept = radix_create();
     radix_iter_init(&nodes, stream->nodes);
-    of->is_done = !radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY);
-    if (!of->is_done)
+    of->has_nodes = !radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY);
+    if (!of->has_nodes)
         of->last = stream_id_decode(nodes.key);
     radix_iter_fini(&nodes);
     count_bytes(of);
@@ -257,11 +266,17 @@ static void was_free(void *value)
     mem_free(was);
 }
 
+static void detach(struct former *former)
+{
+    former_groups_detach(stream_former_of(former)->groups);
+}
+
 static void destroy(struct former *former)
 {
     struct stream_former *of = stream_former_of(former);
 
     radix_destroy(&of->kept, was_free);
+    former_groups_destroy(&of->groups);
     stream_destroy(&of->rest);
     mem_free(of);
 }
@@ -270,5 +285,6 @@ const struct former_ops stream_former = {.create = create,
                                          .keep = keep,
                                          .give = give,
                                          .rest = rest,
+                                         .detach = detach,
                                          .destroy = destroy,
                                          .ignored = 1U << STREAM_STEP_IDS | 1U << STREAM_STEP_GROUP};

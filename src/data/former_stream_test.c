@@ -1,6 +1,7 @@
 #include "base/mem.h"
 #include "base/test_seed.h"
 #include "data/former.h"
+#include "data/former_groups.h"
 #include "data/stream_value.h"
 #include "data/undo.h"
 
@@ -17,12 +18,18 @@ enum { FORMERS_MOST = 4, FIELDS_MOST = 3, ID_MOST = 1000 };
 
 struct watched {
     struct value_log log;
-    struct former *former; /* NULL: there is none */
-    struct stream *copy;   /* of the moment */
-    struct stream *given;  /* what was given */
-    uint64_t given_bytes;  /* in the last piece */
-    bool has_ended;
+    struct former *former;             /* NULL: there is none */
+    struct stream *copy;               /* of the moment */
+    struct stream *given;              /* what was given */
+    uint64_t given_parts, given_bytes; /* in the last piece */
+    struct stream_group *group;        /* that is being given */
+    struct stream_consumer *consumer;
+    uint64_t pending_left, consumers_left, owned_left; /* that were announced */
+    unsigned removals;                                 /* as many as there were before */
+    bool has_ids, has_ended;
 };
+
+static unsigned removals; /* of groups and consumers */
 
 static void begin(struct watched *watched, struct value value)
 {
@@ -30,13 +37,16 @@ static void begin(struct watched *watched, struct value value)
     watched->former = former_create(&stream_ops, value);
     watched->copy = stream_copy(stream_of(value));
     watched->given = stream_create();
-    watched->has_ended = false;
+    watched->has_ended = watched->has_ids = false;
+    watched->pending_left = watched->consumers_left = watched->owned_left = 0;
+    watched->removals = removals;
     watched->log.ignored = stream_ops.former->ignored;
     assert_int_equal(watched->former->count, stream_node_count(watched->copy));
 }
 
 static void end(struct watched *watched)
 {
+    former_detach(watched->former);
     former_destroy(&watched->former);
     assert_null(watched->former);
     stream_destroy(&watched->copy);
@@ -44,30 +54,108 @@ static void end(struct watched *watched)
     buffer_fini(&watched->log.steps);
 }
 
+static void take_numbers(const struct former_element *element, void *numbers, size_t size)
+{
+    assert_int_equal(element->second.size, size);
+    memcpy(numbers, element->second.data, size);
+}
+
+static void load_group(struct watched *watched, const struct former_element *element)
+{
+    struct stream_part_group head;
+
+    assert_int_equal(watched->pending_left + watched->consumers_left + watched->owned_left, 0);
+    take_numbers(element, &head, sizeof(head));
+    watched->group = stream_group_create(watched->given, element->first, head.last_id, head.entries_read);
+    assert_non_null(watched->group);
+    watched->consumer = stream_consumer_create(watched->group, SLICE("not known yet"), 0);
+    watched->pending_left = head.pending_count;
+}
+
+static void load_pending(struct watched *watched, const struct former_element *element)
+{
+    const struct stream_id id = stream_id_decode(element->first.data);
+    struct stream_part_pending one;
+
+    assert_int_not_equal(watched->pending_left--, 0);
+    take_numbers(element, &one, sizeof(one));
+    assert_null(stream_pending_find(watched->group, id));
+    stream_pending_assign(watched->group, id, watched->consumer, one.delivery_ms, one.delivery_count);
+}
+
+static void load_consumers(struct watched *watched, const struct former_element *element)
+{
+    struct stream_part_consumers head;
+
+    assert_int_equal(watched->pending_left, 0);
+    take_numbers(element, &head, sizeof(head));
+    watched->consumers_left = head.count;
+}
+
+static void load_consumer(struct watched *watched, const struct former_element *element)
+{
+    struct stream_part_consumer head;
+
+    assert_int_not_equal(watched->consumers_left--, 0);
+    assert_int_equal(watched->owned_left, 0);
+    take_numbers(element, &head, sizeof(head));
+    watched->consumer = stream_consumer_create(watched->group, element->first, head.seen_ms);
+    watched->consumer->active_ms = head.active_ms;
+    watched->owned_left = head.pending_count;
+}
+
+static void load_owned(struct watched *watched, const struct former_element *element)
+{
+    for (size_t at = 0; at < element->first.size; at += STREAM_ID_BYTES) {
+        const struct stream_id id = stream_id_decode(element->first.data + at);
+        const struct stream_pending *pending = stream_pending_find(watched->group, id);
+
+        assert_int_not_equal(watched->owned_left--, 0);
+        assert_true(pending != NULL && slice_equal(stream_consumer_name(pending->consumer), SLICE("not known yet")));
+        stream_pending_assign(watched->group, id, watched->consumer, pending->delivery_ms, pending->delivery_count);
+    }
+}
+
+static void load_part(struct watched *watched, const struct former_element *element)
+{
+    assert_int_equal(watched->has_ids, element->part != STREAM_PART_IDS);
+    if (element->part == STREAM_PART_IDS)
+        watched->has_ids = true;
+    else if (element->part == STREAM_PART_GROUP)
+        load_group(watched, element);
+    else if (element->part == STREAM_PART_PENDING)
+        load_pending(watched, element);
+    else if (element->part == STREAM_PART_CONSUMERS)
+        load_consumers(watched, element);
+    else if (element->part == STREAM_PART_CONSUMER)
+        load_consumer(watched, element);
+    else
+        load_owned(watched, element);
+}
+
 static void load(const struct former_element *element, void *context)
 {
     struct watched *watched = context;
 
+    watched->given_parts++;
+    watched->given_bytes += element->first.size + element->second.size;
+    if (element->part != STREAM_PART_NODE) {
+        load_part(watched, element);
+        return;
+    }
     assert_int_equal(element->first.size, STREAM_ID_BYTES);
     assert_true(stream_load_node(watched->given, stream_id_decode(element->first.data), element->second));
-    watched->given_bytes += element->second.size;
 }
 
 static void give(struct watched *watched, struct value value, uint64_t most)
 {
-    const uint64_t before = stream_node_count(watched->given);
-    uint64_t given;
-    bool more;
-
     if (watched->has_ended)
         return;
-    watched->given_bytes = 0;
-    more = former_give(watched->former, value, most, load, watched);
-    given = stream_node_count(watched->given) - before;
-    assert_true(given <= most);
-    assert_true(given == most || watched->given_bytes <= 2 * FORMER_PIECE_BYTES);
-    assert_int_equal(more, stream_node_count(watched->given) < stream_node_count(watched->copy));
-    watched->has_ended = !more;
+    watched->given_parts = watched->given_bytes = 0;
+    watched->has_ended = !former_give(watched->former, value, most, load, watched);
+    assert_true(watched->given_parts <= most);
+    assert_true(watched->given_bytes <= 2 * FORMER_PIECE_BYTES);
+    assert_true(!watched->has_ended || watched->has_ids);
 }
 
 static void assert_id(struct stream_id id, struct stream_id expected)
@@ -127,6 +215,7 @@ static void compare_groups(const struct stream *stream, const struct stream *exp
 
             assert_non_null(consumer);
             assert_int_equal(consumer->seen_ms, ((const struct stream_consumer *)consumers.value)->seen_ms);
+            assert_int_equal(consumer->active_ms, ((const struct stream_consumer *)consumers.value)->active_ms);
             compare_pending(consumer->pending, ((const struct stream_consumer *)consumers.value)->pending);
         }
         radix_iter_fini(&consumers);
@@ -159,6 +248,52 @@ static void compare_entries(const struct stream *stream, const struct stream *ex
     stream_iter_fini(&b);
 }
 
+/* Beside the rest it has what went by in groups, until its end. */
+static uint64_t bytes_expected(const struct watched *watched)
+{
+    uint64_t bytes = stream_memory_bytes(stream_of(former_rest(watched->former))) + 1024;
+    struct radix_iter groups;
+
+    radix_iter_init(&groups, stream_groups(watched->copy));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        const struct stream_group *group = groups.value;
+
+        bytes += 1024 + 128 * radix_count(group->consumers) + 20 * radix_count(group->pending);
+    }
+    radix_iter_fini(&groups);
+    return bytes;
+}
+
+static void compare_rest(const struct stream *rest, const struct stream *expected)
+{
+    struct radix_iter groups;
+
+    compare_ids(rest, expected);
+    assert_int_equal(radix_count(stream_groups(rest)), radix_count(stream_groups(expected)));
+    radix_iter_init(&groups, stream_groups(expected));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        const struct stream_group *other = groups.value, *one = stream_group_find(rest, radix_iter_key(&groups));
+
+        assert_id(one->last_id, other->last_id);
+        assert_int_equal(one->entries_read, other->entries_read);
+    }
+    radix_iter_fini(&groups);
+}
+
+static void drop_unknown(struct stream *given)
+{
+    struct radix_iter groups;
+
+    radix_iter_init(&groups, stream_groups(given));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+        uint64_t pending_count;
+
+        assert_true(stream_consumer_destroy(groups.value, SLICE("not known yet"), &pending_count));
+        assert_int_equal(pending_count, 0);
+    }
+    radix_iter_fini(&groups);
+}
+
 /* Gives the others, and looks at all. */
 static void finish(struct watched *watched, struct value value, uint64_t most)
 {
@@ -167,13 +302,15 @@ static void finish(struct watched *watched, struct value value, uint64_t most)
     while (!watched->has_ended)
         give(watched, value, most);
     assert_int_equal(stream_node_count(watched->given), watched->former->count);
-    compare_ids(rest, watched->copy);
-    compare_groups(rest, watched->copy);
+    assert_int_equal(watched->pending_left + watched->consumers_left + watched->owned_left, 0);
+    drop_unknown(watched->given);
+    compare_rest(rest, watched->copy);
+    compare_groups(watched->given, watched->copy);
     stream_set_ids(watched->given, stream_last_id(rest), stream_max_deleted_id(rest), stream_entries_added(rest));
     stream_validate(watched->given);
     compare_ids(watched->given, watched->copy);
     compare_entries(watched->given, watched->copy);
-    assert_true(watched->former->bytes <= stream_memory_bytes(rest) + 1024);
+    assert_true(watched->removals != removals || watched->former->bytes <= bytes_expected(watched));
     end(watched);
 }
 
@@ -185,8 +322,7 @@ static void watch(struct watched *watched, struct value value)
 static void keep(struct watched *watched, struct value value)
 {
     assert_ptr_equal(watched->log.data, value.data);
-    if (watched->log.steps.size != 0)
-        former_keep(watched->former, value, buffer_slice(&watched->log.steps));
+    former_keep(watched->former, value, buffer_slice(&watched->log.steps));
     buffer_clear(&watched->log.steps);
     value_log_ignore(&watched->log);
 }
@@ -288,9 +424,9 @@ static void change_groups(struct random *random, struct stream *stream)
     stream_group_advance(stream, group, random_id(random, stream));
     (void)stream_pending_remove(group, random_id(random, stream));
     if (random_below(random, 10) == 0)
-        (void)stream_consumer_destroy(group, who, &pending_count);
+        removals += stream_consumer_destroy(group, who, &pending_count);
     if (random_below(random, 10) == 0)
-        (void)stream_group_destroy(stream, name);
+        removals += stream_group_destroy(stream, name);
 }
 
 static void change(struct random *random, struct stream *stream, const struct stream_limits *limits, uint64_t wanted)
@@ -339,8 +475,10 @@ static void take_back(struct value value, const struct value_log *taken, const s
     struct slice steps = buffer_slice(&taken->steps);
     struct value_step step;
 
-    while (value_steps_take(&steps, &step))
+    while (value_steps_take(&steps, &step)) {
         stream_ops.undo(&value, &step);
+        removals++; /* a group is made anew */
+    }
     stream_validate(stream_of(value));
     compare_ids(stream_of(value), before);
     compare_entries(stream_of(value), before);
@@ -552,12 +690,436 @@ static void groups_are_not_written_down_for_it(void **state)
     stream_ops.destroy(value);
 }
 
+/* ------------------------------------------------------------------------------------------- what is pending -- */
+
+enum { PENDING_IDS = 3000, STEPS = 100 };
+
+/* Each of these has to occur. */
+enum act {
+    DELIVER,
+    DELIVER_AGAIN,
+    CLAIM,
+    CLAIM_MANY, /* which makes consumers with much */
+    ACKNOWLEDGE,
+    ACKNOWLEDGE_MANY,
+    ACKNOWLEDGE_AND_DELIVER,
+    CREATE_CONSUMER,
+    REMOVE_SMALL_CONSUMER,
+    REMOVE_LARGE_CONSUMER,
+    CREATE_GROUP,
+    REMOVE_GROUP,
+    MOVE_GROUP,
+    SEE_CONSUMER,
+    UNDO,
+    ACTS
+};
+
+/* A consumer with so much is left to the formers when it is removed. */
+enum { LARGE_CONSUMER = 1024 };
+
+struct scene {
+    struct random *random;
+    struct stream *stream;
+    struct stream_group *group; /* NULL: there is none of the name that was drawn */
+    struct slice group_name, consumer_name;
+    struct stream_consumer *consumer; /* likewise */
+    unsigned counts[ACTS];
+};
+
+static void draw(struct scene *scene)
+{
+    static const char *const groups[] = {"one", "", "other"}, *const consumers[] = {"", "me", "me too", "you"};
+
+    scene->group_name = slice_from_text(groups[random_below(scene->random, 8) % 5 % countof(groups)]);
+    scene->consumer_name = slice_from_text(consumers[random_below(scene->random, countof(consumers))]);
+    scene->group = stream_group_find(scene->stream, scene->group_name);
+    scene->consumer = scene->group != NULL ? stream_consumer_find(scene->group, scene->consumer_name) : NULL;
+}
+
+static struct stream_id draw_id(struct scene *scene)
+{
+    return (struct stream_id){1 + random_below(scene->random, PENDING_IDS), 7};
+}
+
+static void assign(struct scene *scene, struct stream_id id)
+{
+    stream_pending_assign(scene->group, id, scene->consumer, (int64_t)random_below(scene->random, 1000),
+                          random_below(scene->random, 5));
+}
+
+/* The next one that is pending, from anywhere. */
+static const struct stream_pending *draw_pending(struct scene *scene, struct stream_id *id)
+{
+    const struct stream_pending *found = NULL;
+    struct radix_iter iter;
+
+    radix_iter_init(&iter, scene->group->pending);
+    if (stream_pending_seek(&iter, draw_id(scene))) {
+        *id = stream_pending_id(&iter);
+        found = iter.value;
+    }
+    radix_iter_fini(&iter);
+    return found;
+}
+
+static void act_on_many(struct scene *scene, bool acknowledges)
+{
+    const uint64_t first = random_below(scene->random, PENDING_IDS), share = 1 + random_below(scene->random, 3);
+    uint64_t left = random_below(scene->random, 2) ? 1500 : 30;
+
+    for (uint64_t ms = first; left != 0; ms++, left--) {
+        const struct stream_id id = {1 + ms % PENDING_IDS, 7};
+
+        if (random_below(scene->random, share) != 0)
+            continue;
+        if (acknowledges)
+            (void)stream_pending_remove(scene->group, id);
+        else
+            assign(scene, id);
+    }
+}
+
+static bool remove_consumer(struct scene *scene, bool is_large)
+{
+    const uint64_t expected = radix_count(scene->consumer->pending);
+    uint64_t count;
+
+    if ((expected >= LARGE_CONSUMER) != is_large)
+        return false;
+    assert_true(stream_consumer_destroy(scene->group, scene->consumer_name, &count));
+    assert_int_equal(count, expected);
+    removals++;
+    return true;
+}
+
+static bool deliver_again(struct scene *scene)
+{
+    const struct stream_pending *pending;
+    struct stream_id id;
+
+    pending = draw_pending(scene, &id);
+    if (pending == NULL)
+        return false;
+    stream_pending_assign(scene->group, id, pending->consumer, 1000 + pending->delivery_ms,
+                          pending->delivery_count + 1);
+    return true;
+}
+
+static bool claim(struct scene *scene)
+{
+    const struct stream_pending *pending;
+    struct stream_id id;
+
+    pending = draw_pending(scene, &id);
+    if (pending == NULL || pending->consumer == scene->consumer)
+        return false;
+    assign(scene, id);
+    return true;
+}
+
+static bool acknowledge(struct scene *scene, bool delivers)
+{
+    struct stream_id id;
+
+    if (draw_pending(scene, &id) == NULL)
+        return false;
+    assert_true(stream_pending_remove(scene->group, id));
+    if (delivers)
+        assign(scene, id);
+    return true;
+}
+
+static bool act_on_consumer(struct scene *scene, enum act act)
+{
+    const struct stream_id id = draw_id(scene);
+
+    switch (act) {
+    case DELIVER:
+        if (stream_pending_find(scene->group, id) != NULL)
+            return false;
+        assign(scene, id);
+        return true;
+    case DELIVER_AGAIN:
+        return deliver_again(scene);
+    case CLAIM:
+        return claim(scene);
+    case CLAIM_MANY:
+    case ACKNOWLEDGE_MANY:
+        act_on_many(scene, act == ACKNOWLEDGE_MANY);
+        return true;
+    case ACKNOWLEDGE:
+    case ACKNOWLEDGE_AND_DELIVER:
+        return acknowledge(scene, act == ACKNOWLEDGE_AND_DELIVER);
+    case REMOVE_SMALL_CONSUMER:
+    case REMOVE_LARGE_CONSUMER:
+        return remove_consumer(scene, act == REMOVE_LARGE_CONSUMER);
+    case SEE_CONSUMER:
+        scene->consumer->seen_ms++;
+        scene->consumer->active_ms = (int64_t)random_below(scene->random, 1000);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* False: it could not be done. */
+static bool do_act(struct scene *scene, enum act act)
+{
+    draw(scene);
+    if (act == CREATE_GROUP)
+        return stream_group_create(scene->stream, scene->group_name, draw_id(scene),
+                                   (int64_t)random_below(scene->random, 9)) != NULL;
+    if (scene->group == NULL)
+        return false;
+    if (act == REMOVE_GROUP) {
+        removals++;
+        return stream_group_destroy(scene->stream, scene->group_name);
+    }
+    if (act == MOVE_GROUP) {
+        scene->group->last_id = draw_id(scene);
+        scene->group->entries_read++;
+        return true;
+    }
+    if (act == CREATE_CONSUMER)
+        return stream_consumer_create(scene->group, scene->consumer_name, (int64_t)random_below(scene->random, 99)) !=
+               NULL;
+    return scene->consumer != NULL && act_on_consumer(scene, act);
+}
+
+/* What removes much is rare. */
+static enum act draw_act(struct scene *scene)
+{
+    const enum act act = (enum act)random_below(scene->random, ACTS);
+    const bool is_rare = act == REMOVE_GROUP || act == ACKNOWLEDGE_MANY;
+
+    return is_rare && random_below(scene->random, 6) != 0 ? CREATE_CONSUMER : act;
+}
+
+static void change_scene(struct scene *scene, struct watched formers[FORMERS_MOST], struct value value)
+{
+    enum act act = draw_act(scene);
+    struct value_log taken = {0};
+
+    watch_all(formers, value);
+    if (act == UNDO && random_below(scene->random, 4) == 0)
+        value_log_watch(&taken, value.data);
+    for (uint64_t count = 1 + random_below(scene->random, 4); count != 0; count--) {
+        if (act != UNDO)
+            scene->counts[act] += do_act(scene, act);
+        act = draw_act(scene);
+    }
+    value_log_ignore(&taken);
+    keep_all(formers, value);
+    if (taken.steps.size != 0) {
+        struct slice steps = buffer_slice(&taken.steps);
+        struct value_step step;
+
+        watch_all(formers, value);
+        while (value_steps_take(&steps, &step))
+            stream_ops.undo(&value, &step);
+        keep_all(formers, value);
+        removals++;
+        scene->counts[UNDO]++;
+    }
+    buffer_fini(&taken.steps);
+}
+
+static void scene_init(struct scene *scene, struct random *random, struct stream *stream)
+{
+    scene->random = random;
+    scene->stream = stream;
+    for (unsigned i = 0; i < 30; i++) {
+        (void)do_act(scene, CREATE_GROUP);
+        (void)do_act(scene, CREATE_CONSUMER);
+    }
+    for (unsigned i = 0; i < 6; i++)
+        (void)do_act(scene, CLAIM_MANY);
+}
+
+static void play_scene(struct scene *scene, struct random *random)
+{
+    const uint64_t most = 1 + random_below(random, 600), gives_in = 1 + random_below(random, 4);
+    struct value value = stream_value(stream_create());
+    struct watched formers[FORMERS_MOST] = {0};
+
+    scene_init(scene, random, stream_of(value));
+    for (unsigned step = 0; step < STEPS; step++) {
+        struct watched *one = &formers[random_below(random, countof(formers))];
+
+        if (one->former == NULL && random_below(random, 4) == 0)
+            begin(one, value);
+        else if (one->former != NULL && random_below(random, 60) == 0)
+            end(one);
+        else if (one->former != NULL && one->has_ended)
+            finish(one, value, 1);
+        else if (one->former != NULL && random_below(random, gives_in) == 0)
+            give(one, value, 1 + random_below(random, most));
+        change_scene(scene, formers, value);
+    }
+    stream_validate(stream_of(value));
+    for (unsigned i = 0; i < countof(formers); i++) {
+        if (formers[i].former != NULL)
+            finish(&formers[i], value, most);
+    }
+    stream_ops.destroy(value);
+}
+
+static void what_is_pending_is_given_as_it_was(void **state)
+{
+    struct random random = test_random(__func__);
+    struct scene scene = {0};
+
+    (void)state;
+    for (unsigned i = 0; i < 30; i++)
+        play_scene(&scene, &random);
+    for (unsigned act = 0; act < ACTS; act++)
+        assert_true(scene.counts[act] >= 2);
+}
+
+static struct stream_group *group_of(struct value value, uint64_t pending_count)
+{
+    struct stream_group *group = stream_group_create(stream_of(value), SLICE("group"), STREAM_ID_LEAST, 0);
+    struct stream_consumer *consumer = stream_consumer_create(group, SLICE("consumer"), 0);
+
+    for (uint64_t i = 1; i <= pending_count; i++)
+        stream_pending_assign(group, (struct stream_id){i, 0}, consumer, 5, 1);
+    return group;
+}
+
+static struct stream_consumer *new_consumer(struct stream_group *group)
+{
+    struct stream_consumer *consumer = stream_consumer_find(group, SLICE("new"));
+
+    return consumer != NULL ? consumer : stream_consumer_create(group, SLICE("new"), 0);
+}
+
+/* What a consumer or a group has is not copied when it is removed: all of it, also what was given, counts. */
+static void what_is_removed_is_left_to_the_former(void **state)
+{
+    enum { PENDING = 100 * 1000 };
+    static const struct stream_limits limits = {0, 100};
+    struct value value = numbers(1, &limits);
+    struct stream_group *group = group_of(value, PENDING);
+    struct watched watched = {0};
+    uint64_t bytes, added, count;
+
+    (void)state;
+    begin(&watched, value);
+    assert_in_range(watched.former->bytes, 1, 4096);
+    give(&watched, value, 10000);
+    bytes = watched.former->bytes;
+    added = radix_memory_bytes(group->pending) + PENDING * mem_good_size(sizeof(struct stream_pending));
+    watch(&watched, value);
+    assert_true(stream_consumer_destroy(group, SLICE("consumer"), &count));
+    keep(&watched, value);
+    assert_int_equal(count, PENDING);
+    assert_in_range(watched.former->bytes, bytes + added, bytes + added + 1024);
+    watch(&watched, value);
+    for (uint64_t i = 1; i <= 2 * PENDING; i++)
+        stream_pending_assign(group, (struct stream_id){i, 0}, new_consumer(group), 5, 1);
+    keep(&watched, value);
+    assert_in_range(watched.former->bytes, bytes + added, bytes + added + 1024); /* it is known, or of no concern */
+    bytes = watched.former->bytes;
+    watch(&watched, value);
+    assert_true(stream_group_destroy(stream_of(value), SLICE("group")));
+    keep(&watched, value);
+    assert_true(watched.former->bytes >= bytes + 2 * added);
+    removals++;
+    finish(&watched, value, 256);
+    stream_ops.destroy(value);
+}
+
+/* What is delivered behind the last one that was pending takes nothing, and what was given neither. */
+static void only_what_is_left_to_give_is_kept(void **state)
+{
+    static const struct stream_limits limits = {0, 100};
+    struct value value = numbers(1, &limits);
+    struct stream_group *group = group_of(value, 3000);
+    struct stream_consumer *consumer = stream_consumer_find(group, SLICE("consumer"));
+    struct watched watched = {0};
+    uint64_t bytes;
+
+    (void)state;
+    begin(&watched, value);
+    give(&watched, value, 1003); /* with a node, the ids and the head of the group */
+    bytes = watched.former->bytes;
+    watch(&watched, value);
+    for (uint64_t i = 3001; i <= 6000; i++)
+        stream_pending_assign(group, (struct stream_id){i, 0}, consumer, 9, 9);
+    for (uint64_t i = 1; i <= 1000; i++)
+        assert_true(stream_pending_remove(group, (struct stream_id){i, 0}));
+    keep(&watched, value);
+    assert_int_equal(watched.former->bytes, bytes);
+    watch(&watched, value);
+    assert_true(stream_pending_remove(group, (struct stream_id){1001, 0}));
+    assert_true(stream_pending_remove(group, (struct stream_id){3000, 0}));
+    keep(&watched, value);
+    assert_in_range(watched.former->bytes, bytes + 48, bytes + 1024);
+    finish(&watched, value, 7);
+    stream_ops.destroy(value);
+}
+
+/* Entries that were not pending then take time, too: they end a piece. */
+static void what_was_not_pending_ends_a_piece(void **state)
+{
+    static const struct stream_limits limits = {0, 100};
+    struct value value = numbers(1, &limits);
+    struct stream_group *group = group_of(value, 1);
+    struct stream_consumer *consumer = stream_consumer_find(group, SLICE("consumer"));
+    struct watched watched = {0};
+    unsigned pieces = 0;
+
+    (void)state;
+    stream_pending_assign(group, (struct stream_id){10000, 0}, consumer, 1, 1);
+    begin(&watched, value);
+    watch(&watched, value);
+    for (uint64_t i = 2; i < 10000; i++)
+        stream_pending_assign(group, (struct stream_id){i, 0}, consumer, 9, 9);
+    keep(&watched, value);
+    for (; !watched.has_ended; pieces++)
+        give(&watched, value, 100);
+    assert_in_range(pieces, 100, 110);
+    finish(&watched, value, 1);
+    stream_ops.destroy(value);
+}
+
+/* A value that was taken out of the keyspace is nobody's but the formers': they do not look at each other. */
+static void a_taken_value_needs_no_detaching(void **state)
+{
+    static const struct stream_limits limits = {0, 100};
+    struct value value = numbers(1, &limits);
+    struct stream_group *group = group_of(value, 3000);
+    struct watched two[2] = {0};
+    struct stream *copy;
+
+    (void)state;
+    begin(&two[0], value);
+    begin(&two[1], value);
+    watch(&two[0], value);
+    assert_true(stream_pending_remove(group, (struct stream_id){7, 0}));
+    keep(&two[0], value);
+    copy = stream_copy(stream_of(value)); /* of its own, nobody's concern */
+    assert_true(stream_group_destroy(copy, SLICE("group")));
+    stream_destroy(&copy);
+    for (unsigned i = 0; i < 2; i++) {
+        give(&two[i], value, 100);
+        former_destroy(&two[i].former);
+        stream_destroy(&two[i].copy);
+        stream_destroy(&two[i].given);
+        buffer_fini(&two[i].log.steps);
+    }
+    stream_ops.destroy(value);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stream_is_given_as_it_was),     cmocka_unit_test(new_entries_take_no_memory),
-        cmocka_unit_test(what_was_given_is_not_kept),      cmocka_unit_test(large_nodes_end_a_piece),
-        cmocka_unit_test(an_empty_stream_has_a_rest_only), cmocka_unit_test(groups_are_not_written_down_for_it),
+        cmocka_unit_test(a_stream_is_given_as_it_was),        cmocka_unit_test(new_entries_take_no_memory),
+        cmocka_unit_test(what_was_given_is_not_kept),         cmocka_unit_test(large_nodes_end_a_piece),
+        cmocka_unit_test(an_empty_stream_has_a_rest_only),    cmocka_unit_test(groups_are_not_written_down_for_it),
+        cmocka_unit_test(what_is_pending_is_given_as_it_was), cmocka_unit_test(what_is_removed_is_left_to_the_former),
+        cmocka_unit_test(only_what_is_left_to_give_is_kept),  cmocka_unit_test(a_taken_value_needs_no_detaching),
+        cmocka_unit_test(what_was_not_pending_ends_a_piece),
     };
 
     mem_thread_start();

@@ -170,9 +170,10 @@ struct stream_consumer {
 
 struct stream_group {
     struct stream_id last_id;
-    int64_t entries_read;    /* a count, or STREAM_READ_UNKNOWN */
-    struct radix *pending;   /* id -> stream_pending */
-    struct radix *consumers; /* name -> stream_consumer */
+    int64_t entries_read;         /* a count, or STREAM_READ_UNKNOWN */
+    struct radix *pending;        /* id -> stream_pending */
+    struct radix *consumers;      /* name -> stream_consumer */
+    struct group_former *formers; /* whom changes of what is pending are told (former_groups.h); mostly NULL */
 };
 
 static inline struct slice stream_consumer_name(const struct stream_consumer *consumer)

@@ -1,5 +1,6 @@
 #include "base/assert.h"
 #include "base/mem.h"
+#include "data/former_groups.h"
 #include "data/stream_priv.h"
 
 /* --- consumers --- */
@@ -40,18 +41,22 @@ bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint
 {
     struct stream_consumer *consumer = stream_consumer_find(group, name);
     struct radix_iter iter;
+    bool is_taken;
 
     if (consumer == NULL)
         return false;
+    is_taken = group_formers_take_consumer(group->formers, consumer);
     *pending_count = radix_count(consumer->pending);
     radix_iter_init(&iter, consumer->pending);
     for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
         radix_remove(group->pending, radix_iter_key(&iter), NULL);
-        mem_free(iter.value);
+        if (!is_taken)
+            mem_free(iter.value);
     }
     radix_iter_fini(&iter);
     radix_remove(group->consumers, name, NULL);
-    consumer_free(consumer);
+    if (!is_taken)
+        consumer_free(consumer);
     return true;
 }
 
@@ -89,6 +94,7 @@ const struct stream_pending *stream_pending_assign(struct stream_group *group, s
     struct slice key = stream_id_encode(id, room);
     struct stream_pending *pending = find(group, key);
 
+    group_formers_keep(group->formers, key, pending);
     if (pending == NULL) {
         pending = mem_alloc(sizeof(*pending));
         pending->consumer = NULL;
@@ -110,6 +116,7 @@ bool stream_pending_remove(struct stream_group *group, struct stream_id id)
     if (!radix_remove(group->pending, key, &value))
         return false;
     pending = value;
+    group_formers_keep(group->formers, key, pending);
     radix_remove(pending->consumer->pending, key, NULL);
     mem_free(pending);
     return true;
@@ -132,10 +139,11 @@ static struct stream_group *group_create(struct stream_id last_id, int64_t entri
     group->entries_read = entries_read;
     group->pending = radix_create();
     group->consumers = radix_create();
+    group->formers = NULL;
     return group;
 }
 
-static void group_free(void *value)
+void stream_group_free(void *value)
 {
     struct stream_group *group = value;
 
@@ -185,7 +193,8 @@ bool stream_group_destroy(struct stream *stream, struct slice name)
         return false;
     if (UNLIKELY(log != NULL))
         stream_note_group(log, name, group);
-    group_free(group);
+    if (!group_formers_take_group(((struct stream_group *)group)->formers, group))
+        stream_group_free(group);
     return true;
 }
 
@@ -285,10 +294,10 @@ struct radix *stream_groups_copy(const struct radix *groups)
 
 void stream_groups_destroy(struct radix **groups)
 {
-    radix_destroy(groups, group_free);
+    radix_destroy(groups, stream_group_free);
 }
 
-static uint64_t group_memory_bytes(const struct stream_group *group)
+uint64_t stream_group_memory_bytes(const struct stream_group *group)
 {
     uint64_t bytes = mem_usable(group) + radix_memory_bytes(group->pending) + radix_memory_bytes(group->consumers) +
                      radix_count(group->pending) * mem_good_size(sizeof(struct stream_pending));
@@ -308,7 +317,7 @@ uint64_t stream_groups_memory_bytes(const struct radix *groups)
 
     radix_iter_init(&iter, groups);
     for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
-        bytes += group_memory_bytes(iter.value);
+        bytes += stream_group_memory_bytes(iter.value);
     radix_iter_fini(&iter);
     return bytes;
 }

@@ -24,6 +24,8 @@ struct stream {
 
 struct radix *stream_groups_copy(const struct radix *groups);
 void stream_groups_destroy(struct radix **groups);
+void stream_group_free(void *value); /* with all that it has */
+uint64_t stream_group_memory_bytes(const struct stream_group *group);
 uint64_t stream_groups_memory_bytes(const struct radix *groups);
 void stream_groups_validate(const struct radix *groups);
 

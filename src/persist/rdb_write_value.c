@@ -54,6 +54,10 @@ void rdb_write_elements_head(struct rdb_writer *writer, const struct rdb_element
 void rdb_write_one(struct rdb_writer *writer, const struct rdb_elements *elements, const struct former_element *element,
                    int64_t expire_ms)
 {
+    if (UNLIKELY(element->part != 0)) {
+        type_of(elements)->write_part(writer, elements->form->number, elements->entry, element);
+        return;
+    }
     if (elements->form->has_deadlines)
         rdb_write_deadline(writer, expire_ms, elements->first_ms);
     type_of(elements)->write(writer, element);

@@ -1,7 +1,9 @@
 /* Streams, as files have them. */
 #include "persist/types.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
+#include "data/former_groups.h"
 #include "data/stream_value.h"
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
@@ -266,44 +268,68 @@ static void write_node(struct stream_id id, struct slice bytes, void *context)
     rdb_write_text(context, bytes);
 }
 
-static void write_pending(struct rdb_writer *writer, const struct radix *pending, bool with_deliveries)
+/* What is pending follows, and then the number of consumers, and they. */
+static void write_group_head(struct rdb_writer *writer, enum rdb_type form, struct slice name,
+                             const struct stream_part_group *head)
 {
-    struct radix_iter iter;
+    rdb_write_text(writer, name);
+    write_id(writer, head->last_id);
+    if (form != RDB_STREAM_1)
+        rdb_write_length(writer, (uint64_t)head->entries_read);
+    rdb_write_count(writer, head->pending_count);
+}
 
-    rdb_write_count(writer, radix_count(pending));
-    radix_iter_init(&iter, pending);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
-        const struct stream_pending *one = iter.value;
+static void write_pending(struct rdb_writer *writer, struct slice id, int64_t delivery_ms, uint64_t delivery_count)
+{
+    rdb_write_element(writer);
+    rdb_write_bytes(writer, id);
+    rdb_write_u64(writer, (uint64_t)delivery_ms);
+    rdb_write_length(writer, delivery_count);
+}
 
-        rdb_write_element(writer);
-        rdb_write_bytes(writer, radix_iter_key(&iter));
-        if (!with_deliveries)
-            continue;
-        rdb_write_u64(writer, (uint64_t)one->delivery_ms);
-        rdb_write_length(writer, one->delivery_count);
-    }
-    radix_iter_fini(&iter);
+/* Ids of what it has follow. */
+static void write_consumer_head(struct rdb_writer *writer, enum rdb_type form, struct slice name,
+                                const struct stream_part_consumer *head)
+{
+    rdb_write_text(writer, name);
+    rdb_write_u64(writer, (uint64_t)head->seen_ms);
+    if (form == RDB_STREAM_3)
+        rdb_write_u64(writer, (uint64_t)head->active_ms);
+    rdb_write_count(writer, head->pending_count);
+}
+
+static void write_owned(struct rdb_writer *writer, struct slice id)
+{
+    rdb_write_element(writer);
+    rdb_write_bytes(writer, id);
 }
 
 static void write_consumer(struct rdb_writer *writer, enum rdb_type form, const struct stream_consumer *consumer)
 {
-    rdb_write_text(writer, stream_consumer_name(consumer));
-    rdb_write_u64(writer, (uint64_t)consumer->seen_ms);
-    if (form == RDB_STREAM_3)
-        rdb_write_u64(writer, (uint64_t)consumer->active_ms);
-    write_pending(writer, consumer->pending, false);
+    const struct stream_part_consumer head = {consumer->seen_ms, consumer->active_ms, radix_count(consumer->pending)};
+    struct radix_iter iter;
+
+    write_consumer_head(writer, form, stream_consumer_name(consumer), &head);
+    radix_iter_init(&iter, consumer->pending);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        write_owned(writer, radix_iter_key(&iter));
+    radix_iter_fini(&iter);
 }
 
 static void write_group(struct rdb_writer *writer, enum rdb_type form, struct slice name,
                         const struct stream_group *group)
 {
-    struct radix_iter consumers;
+    const struct stream_part_group head = {group->last_id, group->entries_read, radix_count(group->pending)};
+    struct radix_iter pending, consumers;
 
-    rdb_write_text(writer, name);
-    write_id(writer, group->last_id);
-    if (form != RDB_STREAM_1)
-        rdb_write_length(writer, (uint64_t)group->entries_read);
-    write_pending(writer, group->pending, true);
+    write_group_head(writer, form, name, &head);
+    radix_iter_init(&pending, group->pending);
+    for (bool more = radix_seek(&pending, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&pending)) {
+        const struct stream_pending *one = pending.value;
+
+        write_pending(writer, radix_iter_key(&pending), one->delivery_ms, one->delivery_count);
+    }
+    radix_iter_fini(&pending);
     rdb_write_length(writer, radix_count(group->consumers));
     radix_iter_init(&consumers, group->consumers);
     for (bool more = radix_seek(&consumers, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&consumers))
@@ -311,12 +337,9 @@ static void write_group(struct rdb_writer *writer, enum rdb_type form, struct sl
     radix_iter_fini(&consumers);
 }
 
-/* What follows the nodes. */
-static void write_rest(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
+/* What follows the nodes. Groups follow. */
+static void write_ids(struct rdb_writer *writer, enum rdb_type form, const struct stream *stream)
 {
-    const struct stream *stream = stream_of(entry_value(entry));
-    struct radix_iter groups;
-
     rdb_write_length(writer, stream_length(stream));
     write_id(writer, stream_last_id(stream));
     if (form != RDB_STREAM_1) {
@@ -325,19 +348,20 @@ static void write_rest(struct rdb_writer *writer, enum rdb_type form, const stru
         rdb_write_length(writer, stream_entries_added(stream));
     }
     rdb_write_length(writer, radix_count(stream_groups(stream)));
-    radix_iter_init(&groups, stream_groups(stream));
-    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups))
-        write_group(writer, form, radix_iter_key(&groups), groups.value);
-    radix_iter_fini(&groups);
 }
 
 static void write_stream(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
 {
     const struct stream *stream = stream_of(entry_value(entry));
+    struct radix_iter groups;
 
     rdb_write_count(writer, stream_node_count(stream));
     stream_each_node(stream, write_node, writer);
-    write_rest(writer, form, entry);
+    write_ids(writer, form, stream);
+    radix_iter_init(&groups, stream_groups(stream));
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups))
+        write_group(writer, form, radix_iter_key(&groups), groups.value);
+    radix_iter_fini(&groups);
 }
 
 static void write_element(struct rdb_writer *writer, const struct former_element *element)
@@ -345,7 +369,74 @@ static void write_element(struct rdb_writer *writer, const struct former_element
     write_node(stream_id_decode(element->first.data), element->second, writer);
 }
 
-static const struct type_elements elements = {.write = write_element, .write_rest = write_rest};
+static void take_numbers(const struct former_element *element, void *numbers, size_t size)
+{
+    assert(element->second.size == size);
+    memcpy(numbers, element->second.data, size);
+}
+
+static void write_group_part(struct rdb_writer *writer, enum rdb_type form, const struct former_element *element)
+{
+    struct stream_part_group head;
+
+    take_numbers(element, &head, sizeof(head));
+    write_group_head(writer, form, element->first, &head);
+}
+
+static void write_pending_part(struct rdb_writer *writer, const struct former_element *element)
+{
+    struct stream_part_pending one;
+
+    take_numbers(element, &one, sizeof(one));
+    write_pending(writer, element->first, one.delivery_ms, one.delivery_count);
+}
+
+static void write_consumers_part(struct rdb_writer *writer, const struct former_element *element)
+{
+    struct stream_part_consumers head;
+
+    take_numbers(element, &head, sizeof(head));
+    rdb_write_length(writer, head.count);
+}
+
+static void write_consumer_part(struct rdb_writer *writer, enum rdb_type form, const struct former_element *element)
+{
+    struct stream_part_consumer head;
+
+    take_numbers(element, &head, sizeof(head));
+    write_consumer_head(writer, form, element->first, &head);
+}
+
+static void write_part(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry,
+                       const struct former_element *element)
+{
+    switch ((enum stream_part)element->part) {
+    case STREAM_PART_NODE:
+        write_element(writer, element);
+        break;
+    case STREAM_PART_IDS:
+        write_ids(writer, form, stream_of(entry_value(entry)));
+        break;
+    case STREAM_PART_GROUP:
+        write_group_part(writer, form, element);
+        break;
+    case STREAM_PART_PENDING:
+        write_pending_part(writer, element);
+        break;
+    case STREAM_PART_CONSUMERS:
+        write_consumers_part(writer, element);
+        break;
+    case STREAM_PART_CONSUMER:
+        write_consumer_part(writer, form, element);
+        break;
+    case STREAM_PART_OWNED:
+        for (size_t at = 0; at < element->first.size; at += STREAM_ID_BYTES)
+            write_owned(writer, slice_make(element->first.data + at, STREAM_ID_BYTES));
+        break;
+    }
+}
+
+static const struct type_elements elements = {.write = write_element, .write_part = write_part};
 
 static void write_stream_1(struct rdb_writer *writer, const struct entry *entry)
 {

@@ -34,6 +34,9 @@ struct type_elements {
      * the value. Its elements are those of `form` behind the deadline. */
     enum rdb_type form_with_deadlines;
     void (*write)(struct rdb_writer *writer, const struct former_element *element);
+    /* Of a value that has other parts behind its elements. */
+    void (*write_part)(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry,
+                       const struct former_element *element);
     /* What follows the elements; NULL: nothing. */
     void (*write_rest)(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry);
     /* The command that adds elements, and words of one; NULL: one RESTORE. */

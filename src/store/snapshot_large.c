@@ -18,6 +18,7 @@ struct large {
     struct subkey_ttls *lifetimes;                       /* of the value, now; NULL: no member has a deadline */
     struct former_deadlines *deadlines[LARGE_SNAPSHOTS]; /* NULL: no member had one */
     uint64_t noted_bytes[LARGE_SNAPSHOTS];               /* of memory, of which the snapshot was told */
+    uint64_t taken_bytes;                                /* of the value, once it is the snapshots' */
     unsigned users;                                      /* guarded by `lock`: how many formers there are */
 };
 
@@ -99,7 +100,7 @@ static void note_bytes(struct store *store, struct large *large, unsigned snapsh
 
 static void note_former_bytes(struct store *store, struct large *large, unsigned snapshot)
 {
-    uint64_t bytes = large->formers[snapshot]->bytes;
+    uint64_t bytes = large->formers[snapshot]->bytes + large->taken_bytes;
 
     if (large->deadlines[snapshot] != NULL)
         bytes += former_deadlines_bytes(large->deadlines[snapshot]);
@@ -160,16 +161,12 @@ static void keep(struct store *store, struct large *large, struct slice steps)
 
 static void end_watch(struct store *store, struct watch *watch)
 {
-    const void *data = watch->log.data;
-    struct large *large;
+    struct large *large = find(live_larges(store), watch->log.data);
 
     value_log_ignore(&watch->log);
-    if (watch->log.steps.size != 0) {
-        large = find(live_larges(store), data);
-        if (large != NULL)
-            keep(store, large, buffer_slice(&watch->log.steps));
-        buffer_fini(&watch->log.steps);
-    }
+    if (large != NULL)
+        keep(store, large, buffer_slice(&watch->log.steps));
+    buffer_fini(&watch->log.steps);
 }
 
 /* After the release of stripes: changes that were left did not change anything. */
@@ -296,14 +293,13 @@ bool large_take_slow(struct store *store, struct value value)
     slot = slot_of(larges, value.data);
     if (slot != NULL) {
         struct large *large = table_remove(&larges->by_data, hash_of_data(value.data), slot);
-        uint64_t bytes = large->ops->memory_bytes(value, MEMORY_SAMPLES);
 
+        large->taken_bytes = large->ops->memory_bytes(value, MEMORY_SAMPLES);
         if (large->lifetimes != NULL)
-            bytes += deadlines_memory_bytes(&large->lifetimes->members, MEMORY_SAMPLES);
-
+            large->taken_bytes += deadlines_memory_bytes(&large->lifetimes->members, MEMORY_SAMPLES);
         for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
             if (large->formers[i] != NULL)
-                note_bytes(store, large, i, large->noted_bytes[i] + bytes);
+                note_former_bytes(store, large, i);
         }
         atomic_fetch_sub_explicit(&store->large_count, 1, memory_order_relaxed);
         atomic_store_explicit(&large->stripe, NULL, memory_order_release);
@@ -366,12 +362,16 @@ static void give_element(const struct former_element *element, void *context)
     giving->fn(element, expire_ms != DEADLINE_NONE ? expire_ms : EXPIRE_NEVER, giving->context);
 }
 
-bool large_give(struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most, large_fn fn, void *context)
+bool large_give(struct store *store, struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most,
+                large_fn fn, void *context)
 {
     struct giving giving = {with_deadlines ? large->deadlines[snapshot] : NULL, deadlines_of(large), fn, context};
+    bool more;
 
     assert_owned(large);
-    return former_give(large->formers[snapshot], large->value, most, give_element, &giving);
+    more = former_give(large->formers[snapshot], large->value, most, give_element, &giving);
+    note_former_bytes(store, large, snapshot);
+    return more;
 }
 
 bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn, void *context)
@@ -387,6 +387,8 @@ struct large_remains large_leave(struct store *store, struct large *large, unsig
     bool is_last;
 
     assert_owned(large);
+    if (large_stripe(large) != NULL)
+        former_detach(remains.former);
     spinlock_acquire(&larges->lock);
     note_bytes(store, large, snapshot, 0);
     large->formers[snapshot] = NULL;

@@ -98,8 +98,8 @@ const struct stripe *large_stripe(const struct large *large); /* guards it; NULL
 typedef void (*large_fn)(const struct former_element *element, int64_t expire_ms, void *context);
 /* False: these were the last elements. Under large_stripe, likewise the next ones. Deadlines are EXPIRE_NEVER where
  * they do not come along. */
-must_check bool large_give(struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most, large_fn fn,
-                           void *context);
+must_check bool large_give(struct store *store, struct large *large, unsigned snapshot, bool with_deadlines,
+                           uint64_t most, large_fn fn, void *context);
 /* Of a value whose members had deadlines (large_first_ms), if they did not come along. */
 must_check bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn,
                                      void *context);

@@ -574,6 +574,7 @@ static const struct stripe *enter_large(struct walker *walker, const struct larg
 struct element_head {
     size_t first_size, second_size;
     double score;
+    unsigned part;
     int64_t expire_ms;
 };
 
@@ -581,7 +582,8 @@ struct element_head {
 static void take_element(const struct former_element *element, int64_t expire_ms, void *context)
 {
     struct buffer *elements = context;
-    const struct element_head head = {element->first.size, element->second.size, element->score, expire_ms};
+    const struct element_head head = {element->first.size, element->second.size, element->score, element->part,
+                                      expire_ms};
 
     buffer_append(elements, &head, sizeof(head));
     buffer_append_slice(elements, element->first);
@@ -608,7 +610,7 @@ static void visit_piece(const struct visit *visit, enum piece piece)
         memcpy(&head, at, sizeof(head));
         at += sizeof(head);
         element = (struct former_element){slice_make(at, head.first_size),
-                                          slice_make(at + head.first_size, head.second_size), head.score};
+                                          slice_make(at + head.first_size, head.second_size), head.score, head.part};
         at += head.first_size + head.second_size;
         if (piece == PIECE_DEADLINES)
             visitor->deadline(element.first, head.expire_ms, visitor->context);
@@ -624,8 +626,8 @@ static bool take_piece(struct visit *visit, struct large *large, enum piece piec
     buffer_clear(&visit->elements);
     if (piece == PIECE_DEADLINES)
         return large_give_deadlines(large, number, LARGE_PIECE, take_deadline, &visit->elements);
-    return large_give(large, number, piece == PIECE_ELEMENTS_WITH_DEADLINES, LARGE_PIECE, take_element,
-                      &visit->elements);
+    return large_give(visit->live->store, large, number, piece == PIECE_ELEMENTS_WITH_DEADLINES, LARGE_PIECE,
+                      take_element, &visit->elements);
 }
 
 /* The next piece of the value. False: that was all of it. */
