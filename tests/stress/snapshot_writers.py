@@ -7,6 +7,7 @@ KEYS = 30               # of a type
 MEMBERS = 40            # of a small value
 LARGE_MOST = 100000     # members of a large one
 LARGE_BYTES = 5 << 20   # of a large string
+LARGE_PENDING = 30000   # entries of a stream, of which most are pending
 LARGE_DB = 1
 CHUNK = 500             # members that a large value grows by at once
 
@@ -22,6 +23,23 @@ return redis.call('SPOP', 'S:script')"""
 STREAM_SCRIPT = b"""local all = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 3)
 for _, each in ipairs(all) do redis.call('XACK', KEYS[1], ARGV[1], each[1]) end
 if all[2] then redis.call('XDEL', KEYS[1], all[2][1]) end"""
+ENTRIES_SCRIPT = b"""for i = 1, ARGV[1] do
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], '*', 'f', i)
+end"""
+PENDING_SCRIPT = b"""local key, group, consumer, share, count, act = KEYS[1], unpack(ARGV)
+local ends = redis.pcall('XPENDING', key, group)
+if not ends[2] then return 0 end
+local first, last = tonumber(ends[2]:match('%d+')), tonumber(ends[3]:match('%d+'))
+local from = string.format('%.0f', first + math.floor((last - first) * share / 1000))
+for _, each in ipairs(redis.call('XPENDING', key, group, from, '+', count)) do
+  local id = each[1]
+  if act == 'XACK' then redis.call('XACK', key, group, id)
+  elseif act == 'XDEL' then redis.call('XDEL', key, id)
+  elseif act == 'XCLAIM' then redis.call('XCLAIM', key, group, consumer, 0, id)
+  elseif act == 'XCLAIM JUSTID' then redis.call('XCLAIM', key, group, consumer, 0, id, 'JUSTID')
+  else redis.call('XCLAIM', key, group, consumer, 0, id, 'RETRYCOUNT', 9, 'IDLE', 5) end
+end
+return count"""
 LIBRARY = b"""#!lua name=lib%d
 redis.register_function('f%d', function(keys, args)
   redis.call('APPEND', keys[1], args[1])
@@ -213,8 +231,10 @@ class Mix:
 
     def grow(self):
         """Of this size they are when nobody has deleted them."""
-        kind, first = self.number(6), self.number(LARGE_MOST - CHUNK)
+        kind, first = self.number(7), self.number(LARGE_MOST - CHUNK)
         numbers = range(first, first + CHUNK)
+        if kind == 6:
+            return [[b"SELECT", LARGE_DB], *self.grow_pending()]
         return [[b"SELECT", LARGE_DB], [
             [b"HSET", b"L:h", *(word for number in numbers for word in (b"f%d" % number, number))],
             [b"ZADD", b"L:z", *(word for number in numbers for word in (number % 1000, b"m%d" % number))],
@@ -222,6 +242,43 @@ class Mix:
             [b"SADD", b"L:S", *(b"m%d" % number for number in numbers)],
             [b"SETRANGE", self.random.choice((b"L:s", b"L:t")), LARGE_BYTES - 1, b"x"],
             [b"XADD", b"L:x", b"*", *(word for number in numbers for word in (b"f", number))]][kind]]
+
+    def grow_pending(self):
+        """Many small entries, and most of them are pending."""
+        group, consumer = self.group(), self.consumer()
+        return [[b"XGROUP", b"CREATE", b"L:g", group, 0, b"MKSTREAM"],
+                [b"EVAL", ENTRIES_SCRIPT, 1, b"L:g", CHUNK, LARGE_PENDING],
+                [b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", CHUNK, b"STREAMS", b"L:g", b">"]]
+
+    def group(self):
+        return self.random.choice((b"g", b"g", b"g", b"h", b"i"))
+
+    def consumer(self):
+        return b"c%d" % self.number(4)
+
+    def change_pending(self):
+        """Ids are not known here: so scripts take some from among those that are pending."""
+        key, group, consumer = b"L:g", self.group(), self.consumer()
+        share, count = self.number(1000), self.random.choice((1, 5, 50, 200))
+        act = self.number(1000)
+        if act < 200:
+            return [[b"SELECT", LARGE_DB],
+                    [b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", count, b"STREAMS", key, b">"]]
+        if act < 600:
+            return [[b"SELECT", LARGE_DB],
+                    [b"EVAL", PENDING_SCRIPT, 1, key, group, consumer, share, count,
+                     self.random.choice((b"XACK", b"XCLAIM", b"XCLAIM JUSTID", b"XCLAIM RETRYCOUNT", b"XDEL"))]]
+        if act < 750:
+            return [[b"SELECT", LARGE_DB], [b"XAUTOCLAIM", key, group, consumer, 0, self.random.choice((b"-", b"1-0")),
+                                            b"COUNT", count]]
+        if act < 995:
+            return [[b"SELECT", LARGE_DB], self.random.choice((
+                [b"XGROUP", b"CREATE", key, group, self.random.choice((b"0", b"$"))],
+                [b"XGROUP", b"SETID", key, group, b"$"], [b"XGROUP", b"CREATECONSUMER", key, group, consumer],
+                [b"XADD", key, b"*", b"f", b"v"]))]
+        return [[b"SELECT", LARGE_DB], self.random.choice((
+            [b"XGROUP", b"DELCONSUMER", key, group, consumer], [b"XGROUP", b"DESTROY", key, group],
+            [b"XGROUP", b"SETID", key, group, b"0"]))]
 
     def change_large(self):
         number = self.number(LARGE_MOST)
@@ -245,7 +302,7 @@ class Mix:
             [b"XADD", b"L:x", b"*", b"f", self.bytes()], [b"XTRIM", b"L:x", b"MAXLEN", 2000]))]
 
     def whole_large(self):
-        key = self.random.choice((b"L:h", b"L:z", b"L:l", b"L:S", b"L:s", b"L:t", b"L:x"))
+        key = self.random.choice((b"L:h", b"L:z", b"L:l", b"L:S", b"L:s", b"L:t", b"L:x", b"L:g"))
         return [[b"SELECT", LARGE_DB], self.random.choice((
             [b"DEL", key], [b"RENAME", key, key + b"2"], [b"RENAME", key + b"2", key],
             [b"COPY", key, key + b"2", b"REPLACE"], [b"MOVE", key, self.number(DATABASES)],
@@ -275,4 +332,4 @@ ACTS = [(Mix.strings, 20), (Mix.numbers, 8), (Mix.bits, 5), (Mix.lists, 12), (Mi
         (Mix.hashes, 14), (Mix.streams, 14), (Mix.nested, 4), (Mix.loglogs, 2), (Mix.deadlines, 10),
         (Mix.whole_keys, 10), (Mix.stores, 3), (Mix.scripts, 2), (Mix.libraries, 1), (Mix.jobs, 0.5),
         (Mix.transaction, 4), (Mix.databases, 0.3)]
-LARGE_ACTS = [(Mix.grow, 3), (Mix.change_large, 40), (Mix.whole_large, 0.3)]
+LARGE_ACTS = [(Mix.grow, 3), (Mix.change_large, 40), (Mix.change_pending, 40), (Mix.whole_large, 0.3)]
