@@ -82,6 +82,9 @@ proc wait_failed_over {sentinels candidates others} {
             foreach sentinel $sentinels {
                 wait_for {[knows_follower $sentinel $name $port]}
             }
+            # What was asked before may have been asked by a client that they have closed since.
+            member_forget_link $new
+            member_forget_link $name
             wait_same $new $name
         }
     }
