@@ -289,7 +289,7 @@ bool number_parse_long_double(struct slice text, long double *number)
     char *end;
     bool is_number;
 
-    if (!text_copy_init(&copy, text))
+    if (text.size >= NUMBER_LONG_DOUBLE_TEXT_BYTES || !text_copy_init(&copy, text))
         return false;
     pthread_once(&c_locale_once, make_c_locale);
     is_number = read_long_double(copy.text, &end, &value) && end == copy.text + text.size && !isnan(value);

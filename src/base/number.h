@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NUMBER_I64_SPACE 21                       /* "-9223372036854775808" and a zero byte */
-#define NUMBER_DOUBLE_SPACE 32                    /* for any number_format_double */
+#define NUMBER_I64_SPACE 21    /* "-9223372036854775808" and a zero byte */
+#define NUMBER_DOUBLE_SPACE 32 /* for any number_format_double */
+#define NUMBER_LONG_DOUBLE_TEXT_BYTES (5 * 1024)
 #define NUMBER_LONG_DOUBLE_HUMAN_SPACE (5 * 1024) /* for any number_format_long_double_human */
 
 /* Accepts exactly the texts that number_format_i64 prints: no leading zeros, no "-0". */
@@ -30,7 +31,8 @@ must_check bool number_parse_double(struct slice text, double *number);
 /* Less strict: accepts leading blanks; numbers that overflow or underflow become infinity or zero. */
 must_check bool number_parse_double_clamped(struct slice text, double *number);
 /* As strict as number_parse_double. A long double has the 64 bits of mantissa of x86-64, also where the processor has
- * more: so texts and their sums are rounded alike everywhere. */
+ * more: so texts and their sums are rounded alike everywhere. Texts of NUMBER_LONG_DOUBLE_TEXT_BYTES and more are no
+ * numbers, as in Redis. */
 must_check bool number_parse_long_double(struct slice text, long double *number);
 long double number_add_long_double(long double a, long double b);
 

@@ -142,6 +142,7 @@ static void texts_of_doubles(void **state)
                 {"123456789012345678", 123456789012345678.0}};
     double number = 77;
     long double wide = 77;
+    char zeros[5120];
 
     (void)state;
     for (size_t i = 0; i < countof(bad); i++) {
@@ -161,6 +162,9 @@ static void texts_of_doubles(void **state)
     assert_false(number_parse_double(SLICE("\0"), &number));
     assert_true(number_parse_double(SLICE("-0"), &number) && signbit(number));
     assert_true(number_parse_long_double(SLICE("1e4000"), &wide));
+    memset(zeros, '0', sizeof(zeros));
+    assert_true(number_parse_long_double(slice_make(zeros, 5119), &wide));
+    assert_false(number_parse_long_double(slice_make(zeros, 5120), &wide));
     assert_true(number_parse_long_double(SLICE("inf"), &wide) && isinf(wide));
 }
 
