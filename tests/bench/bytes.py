@@ -106,11 +106,12 @@ def sets(name_size, value_size, expires, numbers):
         yield words + ["EX", "100000"] if expires else words
 
 
-def key_bytes(binary, kind, quick):
+def key_bytes(binary, kind, counts):
+    """The mean at so many keys: tables grow in steps, one count alone may be a lucky one."""
     server = Server(binary, [], 1)
     try:
         before, have, shares = server.rss(), 0, []
-        for count in (count // (10 if quick else 1) for count in KEY_COUNTS):
+        for count in counts:
             must_fill(server, sets(*kind, range(have, count)))
             have = count
             time.sleep(SETTLE_S)
@@ -156,10 +157,11 @@ def show(name, redis, ours, note):
 
 def measure_keys(options):
     print("%-36s %10s %10s %8s" % ("bytes a key", "redis", "ours", "ratio"))
+    counts = [count // (10 if options.quick else 1) for count in KEY_COUNTS]
     for kind in KEYS:
         name = "%d + %d%s" % (kind[0], kind[1], ", deadline" if kind[2] else "")
         if re.search(options.workloads, name):
-            redis, ours = (key_bytes(binary, kind[:3], options.quick) for binary in (options.oracle, options.server))
+            redis, ours = (key_bytes(binary, kind[:3], counts) for binary in (options.oracle, options.server))
             yield name, ours, kind[3]
             show(name, redis, ours, judge(ours, kind[3]))
 

@@ -6,42 +6,11 @@ import socket
 import ssl
 import time
 
+from bytes import key_bytes
 from harness import Server, encode, free_port
 from workloads import CONNECTION_LIMITS, CONNECTIONS, KEY_BYTES_LIMIT, KEY_COUNTS
 
-BATCH = 10000
 SETTLE_S = 2
-
-
-def fill(server, count, first):
-    """Keys of 16 and values of 64 bytes."""
-    with socket.create_connection(("127.0.0.1", server.port)) as sock:
-        for begin in range(first, count, BATCH):
-            numbers = range(begin, min(begin + BATCH, count))
-            sock.sendall(b"".join(b"*3\r\n$3\r\nSET\r\n$16\r\nkey:%012d\r\n$64\r\n%064d\r\n" % (number, number)
-                                  for number in numbers))
-            wanted = 5 * len(numbers)
-            while wanted > 0:
-                received = sock.recv(1 << 20)
-                if not received:
-                    raise OSError("connection closed by the server")
-                wanted -= len(received)
-
-
-def bytes_a_key(binary, counts):
-    """Mean over the counts: tables grow in steps, one count alone may be a lucky one."""
-    server = Server(binary, [], 1)
-    try:
-        before = server.rss()
-        shares, have = [], 0
-        for count in counts:
-            fill(server, count, have)
-            have = count
-            time.sleep(SETTLE_S)
-            shares.append((server.rss() - before) / count)
-        return sum(shares) / len(shares)
-    finally:
-        server.stop()
 
 
 def bytes_a_connection(binary, kind, count, certs):
@@ -74,7 +43,7 @@ def run(options, table, results):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     counts = [count // (10 if options.quick else 1) for count in KEY_COUNTS]
-    rows = [("memory_key", KEY_BYTES_LIMIT, lambda binary: bytes_a_key(binary, counts))]
+    rows = [("memory_key", KEY_BYTES_LIMIT, lambda binary: key_bytes(binary, (16, 64, False), counts))]
     for kind, limit in CONNECTION_LIMITS.items():
         count = min(CONNECTIONS[kind], (hard - 200) // 2)
         rows.append(("memory_connection_" + kind, limit,
