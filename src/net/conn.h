@@ -73,7 +73,7 @@ enum conn_flag {
     CONN_POLL_IN = 1 << 13,   /* backend: waits for readable */
     CONN_POLL_OUT = 1 << 14,  /* backend: waits for writable */
     CONN_POLLED = 1 << 15,    /* backend: the descriptor is registered */
-    CONN_ENDED = 1 << 16,     /* the peer ended the stream while input was paused; reported on resume */
+    CONN_ENDED = 1 << 16,     /* the peer ended the stream: told on resume, or when all for it is sent */
     CONN_DRAIN_DUE = 1 << 17, /* output had to wait: on_drained will be called */
     CONN_HELD = 1 << 19,      /* only the first clear_bytes of output may be sent */
     /* Closing: the peer should still receive the last output, even if it goes on sending (linger.h). */
