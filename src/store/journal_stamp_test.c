@@ -452,6 +452,7 @@ static void stamps_outlive_the_process(void **state)
     journal_tail_close(&left);
     journal_reader_close(&reader);
     journal_tail_leave(&journal);
+    journal_tail_destroy(&journal, &tail);
     free(stamps);
     finish();
     assert_int_equal(unlink(path), 0);

@@ -66,7 +66,7 @@ struct journal_tail {
     _Atomic uint32_t slot_count; /* atomic, relaxed: the writer's, for figures */
     _Atomic uint64_t misses;     /* atomic, relaxed: blocks for which no slot was ready */
     uint32_t ready_count, taken_count, left_count;
-    bool is_left;               /* no block is made here any more */
+    bool is_free;               /* journal_tail_destroy was called: it goes with its last block */
     uint16_t ready[SLOTS_MOST]; /* a stack: the slot used last is in the caches */
     struct {
         enum slot_state state;
@@ -246,7 +246,7 @@ static void set_left_locked(struct journal_tail *tail, uint32_t index, uint64_t 
     tail->left_count++;
 }
 
-/* True: it was the last one, and no thread makes blocks here any more. */
+/* True: it was the last one of a tail that is to be destroyed. */
 static bool give_back_locked(struct journal_tail *tail, const struct journal_slot *slot, uint64_t end_position)
 {
     uint32_t index = slot_index(tail, slot);
@@ -254,7 +254,7 @@ static bool give_back_locked(struct journal_tail *tail, const struct journal_slo
     assert(tail->slots[index].state == SLOT_TAKEN);
     set_left_locked(tail, index, end_position);
     tail->taken_count--;
-    return tail->is_left && tail->taken_count == 0;
+    return tail->is_free && tail->taken_count == 0;
 }
 
 void journal_tail_give_back(struct journal *journal, struct journal_tail *tail, const struct journal_slot *slot,
@@ -284,21 +284,33 @@ void journal_tail_enter(struct journal *journal, struct journal_tail *tail)
 
 void journal_tail_leave(struct journal *journal)
 {
-    struct journal_tail *tail;
+    gate_assert_alone();
+    spinlock_acquire(&journal->lock);
+    if (journal->tail != NULL && journal->newest != NULL) {
+        journal->tail = NULL;
+        (void)journal_block_add_locked(journal, 0);
+    }
+    journal->tail = NULL;
+    journal->nonce = 0;
+    spinlock_release(&journal->lock);
+}
+
+void journal_tail_destroy(struct journal *journal, struct journal_tail **tail)
+{
+    struct journal_tail *taken = *tail;
     bool is_last;
 
     gate_assert_alone();
+    *tail = NULL;
+    if (taken == NULL)
+        return;
     spinlock_acquire(&journal->lock);
-    tail = journal->tail;
-    journal->tail = NULL;
-    journal->nonce = 0;
-    if (journal->newest != NULL)
-        (void)journal_block_add_locked(journal, 0);
-    tail->is_left = true;
-    is_last = tail->taken_count == 0;
+    assert(journal->tail != taken);
+    taken->is_free = true;
+    is_last = taken->taken_count == 0;
     spinlock_release(&journal->lock);
     if (is_last)
-        destroy(tail);
+        destroy(taken);
 }
 
 /* --------------------------------------------------------------------------------------------- the writer's turn -- */
@@ -334,7 +346,7 @@ static void move_out(struct journal *journal, struct journal_tail *tail, struct 
         block->data = data;
         block->slot = NULL;
         data = NULL;
-        (void)give_back_locked(tail, slot, block->begin_position + used); /* never the last: the tail is not left */
+        (void)give_back_locked(tail, slot, block->begin_position + used); /* never the last: the tail is in use */
     }
     spinlock_release(&journal->lock);
     mem_free(data); /* somebody has come into the block: another time */

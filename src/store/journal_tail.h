@@ -39,10 +39,13 @@ struct journal_place {
 
 /* Creates a file with some slots. Fails with errno if the file system has no shared mappings or no room. */
 must_check enum status journal_tail_create(struct journal_tail **tail, const char *path);
-/* With the gate owned. From now on blocks are made in the tail, until journal_tail_leave. After that the tail is
- * destroyed as soon as no reader needs its blocks; its file stays. A journal has at most one tail at a time. */
+/* With the gate owned. Effects that are appended from now on are in the tail, until journal_tail_leave; later ones are
+ * not, also not in the block that was the newest. A journal has at most one tail at a time. */
 void journal_tail_enter(struct journal *journal, struct journal_tail *tail);
-void journal_tail_leave(struct journal *journal);
+void journal_tail_leave(struct journal *journal); /* nothing if it has none */
+/* With the gate owned, after journal_tail_leave. The tail goes as soon as no reader needs its blocks; its file stays.
+ * *tail becomes NULL; it may be that already. */
+void journal_tail_destroy(struct journal *journal, struct journal_tail **tail);
 
 /* --- called by the thread that writes the increments; not under a lock, since these may wait for a disk --- */
 

@@ -197,6 +197,7 @@ static void blobs_are_copied_into_the_tail(void **state)
     }
     journal_reader_close(&reader);
     journal_tail_leave(&journal);
+    journal_tail_destroy(&journal, &tail);
     finish();
     assert_int_equal(unlink(path), 0);
     buffer_fini(&stream);

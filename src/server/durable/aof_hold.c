@@ -249,7 +249,7 @@ static uint64_t position_needed(const struct worker *worker)
         return MIN(journal_end_position(journal), aof_writer_end_position());
     if (UNLIKELY(aof_writer_fails()))
         return 0; /* clients hear of it: MISCONF */
-    return MIN(journal_unkept_position(journal), aof_writer_end_position());
+    return MIN(journal_unkept_position(journal), aof_writer_end_unkept());
 }
 
 static void hold_output(struct worker *worker)

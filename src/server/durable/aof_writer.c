@@ -59,11 +59,12 @@ static struct {
     _Atomic bool ends;        /* atomic, seq_cst, set under the lock: it is to end */
     _Atomic bool has_ended;   /* atomic, release, acquire: the thread touches nothing of this any more */
     _Atomic uint64_t drops_wanted, drops_done; /* atomic, seq_cst: how often history was to go, and went */
-    _Atomic uint64_t end_position; /* atomic, relaxed, written with `ends`: what replies rely on comes before it */
-    _Atomic bool reads;            /* atomic, seq_cst, with `split` and `ends`: see read_journal */
-    _Atomic enum rest rest;        /* atomic, seq_cst: see sleep_until */
-    _Atomic bool runs;             /* atomic, release, acquire: changed by who owns the gate */
-    uint32_t thread_id;            /* spinlock_self_id of its thread; 0: it has not begun */
+    /* atomic, relaxed, written with `ends`: what replies rely on comes before; that which is not in the tail */
+    _Atomic uint64_t end_position, end_unkept;
+    _Atomic bool reads;     /* atomic, seq_cst, with `split` and `ends`: see read_journal */
+    _Atomic enum rest rest; /* atomic, seq_cst: see sleep_until */
+    _Atomic bool runs;      /* atomic, release, acquire: changed by who owns the gate */
+    uint32_t thread_id;     /* spinlock_self_id of its thread; 0: it has not begun */
     /* the writer's */
     struct journal_reader reader;
     struct file *file;
@@ -840,9 +841,8 @@ static void close_tail(bool all_is_written)
 {
     char *path = aof_set_tail_path(writer.files);
 
-    if (writer.tail != NULL)
-        journal_tail_leave(writer.journal);
-    writer.tail = NULL;
+    journal_tail_leave(writer.journal);
+    journal_tail_destroy(writer.journal, &writer.tail);
     if (all_is_written)
         (void)!file_remove(path);
     mem_free(path);
@@ -863,6 +863,7 @@ void aof_writer_start(struct journal *journal, struct aof_set *files, struct fil
     atomic_store(&writer.ends, false);
     atomic_store(&writer.has_ended, false);
     SET(end_position, UINT64_MAX);
+    SET(end_unkept, UINT64_MAX);
     atomic_store(&writer.drops_done, atomic_load(&writer.drops_wanted));
     atomic_store(&writer.split, SPLIT_NONE);
     writer.split_unsynced = false;
@@ -921,8 +922,10 @@ void aof_writer_end(bool counts)
     spinlock_acquire(&writer.lock);
     writer.end_at = journal_end();
     SET(end_position, counts ? writer.end_at.position : 0);
+    SET(end_unkept, counts ? journal_unkept_position(writer.journal) : 0);
     atomic_store(&writer.ends, true);
     spinlock_release(&writer.lock);
+    journal_tail_leave(writer.journal); /* later effects may be of other data: the next start must not append them */
     wait_until_seen();
 }
 
@@ -934,6 +937,11 @@ bool aof_writer_is_ending(void)
 uint64_t aof_writer_end_position(void)
 {
     return GET(end_position);
+}
+
+uint64_t aof_writer_end_unkept(void)
+{
+    return GET(end_unkept);
 }
 
 bool aof_writer_stop(void)

@@ -46,6 +46,7 @@ bool aof_writer_is_dropping(void);
 bool aof_writer_is_ending(void); /* it was told to end: aof_writer_stop would wait */
 /* The position in the journal up to which it has to write; UINT64_MAX: everything. */
 uint64_t aof_writer_end_position(void);
+uint64_t aof_writer_end_unkept(void);  /* likewise, if effects that the tail has count as written */
 void aof_writer_sleep(uint32_t us);    /* for tests: sleeps before each write, as on a slow disk; 0: off */
 void aof_writer_fail_syncs(bool fail); /* for tests: syncs of the current file fail with EIO */
 void aof_writer_set_lag_limit(void);   /* call it when the option has changed; with the gate owned */

@@ -726,9 +726,9 @@ static void replace(void *argument)
     gate_part(&loader.member);
     worker_run_deferred(loader.worker);
     end();
-    wake_workers(); /* for background work that found data being loaded */
     SET(replaces, false);
     atomic_store_explicit(&loader.is_used, false, memory_order_release);
+    wake_workers(); /* for background work that found data being loaded, as the append-only file that begins anew */
 }
 
 bool loading_replace(const struct loading_replacement *replacement)

@@ -218,6 +218,31 @@ test "switched on and off" {} {
     process_stop $id
 }
 
+# Effects on the new data come behind the end of the file of the old data, which the writer has not got to.
+foreach load {disabled swapdb} {
+    test "nothing of a master's stream gets into the old file, load $load" {} [string map [list LOAD $load] {
+        tail_start [tail_folder] --repl-diskless-sync-delay 0
+        lassign [list $s $id $port] master master_id master_port
+        set folder [tail_folder]
+        tail_start $folder --repl-diskless-load LOAD
+        $master set theirs 1
+        $s set mine 1
+        wait_for {[string match *mine* [slurp [tail_increment $folder]]]}
+        $s debug aof-flush-sleep $::never
+        $s incr mine
+        $s replicaof 127.0.0.1 $master_port
+        wait_for {[$s get theirs] eq "1"}
+        $master set theirs 2
+        $master set other 1
+        wait_for {[$s mget theirs other mine] eq {2 1 {}}}
+        tail_kill $id
+        tail_start $folder
+        assert_equal {{} {} 2} [$s mget theirs other mine]
+        process_stop $id
+        process_stop $master_id
+    }]
+}
+
 test "what a script keeps from replicas" {} {
     set folder [tail_folder]
     tail_start $folder
