@@ -361,11 +361,21 @@ static void bound_next_turn(struct epoll_state *state, int count, uint64_t taken
     state->next_events = MAX((int)((uint64_t)count * TURN_BYTES / taken), EVENTS_LEAST);
 }
 
+static int take_events(struct loop *loop, int64_t timeout_us)
+{
+    struct epoll_state *state = state_of(loop);
+    int count = 0;
+
+    while (timeout_us != 0 && count == 0 && loop_spins(loop))
+        count = epoll_wait(state->fd, state->events, state->next_events, 0);
+    return count != 0 ? count : epoll_wait(state->fd, state->events, state->next_events, wait_ms(timeout_us));
+}
+
 static void epoll_turn(struct loop *loop, int64_t timeout_us)
 {
     struct epoll_state *state = state_of(loop);
     const uint64_t before = loop->stats.bytes_in;
-    int count = epoll_wait(state->fd, state->events, state->next_events, wait_ms(timeout_us));
+    int count = take_events(loop, timeout_us);
 
     loop_wait_over(loop);
     epoll_serve(loop, state->events, count);

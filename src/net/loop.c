@@ -23,6 +23,8 @@
  * keep a turn from ending. */
 
 enum { WAKE_PENDING = 1, WAKE_SLEEPING = 2 };
+/* The score of spinning, see judge_wait. */
+enum { SPIN_SCORE_ENOUGH = 8, SPIN_SCORE_MOST = 16, SPIN_SCORE_LOSS = 4 };
 
 /* ------------------------------------------------------------------------------------------------- waking -- */
 
@@ -300,6 +302,45 @@ static void loop_run_due_timers(struct loop *loop)
     add_relaxed(&loop->timer_ticks, tick_now() - from);
 }
 
+/* Spinning. A thread that sleeps is woken at a price: the sender of the next request pays a part of it, and the thread
+ * the rest. That is more than a few microseconds of looking whether something has come. So where events have come that
+ * soon lately, a wait looks for spin_us before it sleeps. An idle server, one whose clients need its processor, and one
+ * that is never without work do not. */
+static void begin_wait(struct loop *loop)
+{
+    loop->served_from = tick_now(); /* until it is over: from when it waits */
+    loop->spin_until = loop->spin_score >= SPIN_SCORE_ENOUGH ? loop->served_from + loop->spin_ticks : 0;
+    loop->stats.spins += loop->spin_until != 0;
+}
+
+/* Looking in vain costs more than it saves, so three of four looks have to find something. A wait that slept and was
+ * woken early says that looking may be worth it; most of its time was the waking. */
+static void judge_wait(struct loop *loop, uint64_t from)
+{
+    const int64_t ticks = (int64_t)(loop->served_from - from), limit = (int64_t)loop->spin_ticks;
+
+    if (loop->spin_until != 0)
+        loop->spin_score += ticks <= limit + limit / 2 ? 1 : -SPIN_SCORE_LOSS;
+    else
+        loop->spin_score += ticks <= 4 * limit ? 1 : -1;
+    loop->spin_score = MIN(MAX(loop->spin_score, 0), SPIN_SCORE_MOST);
+}
+
+static void wait_for_events(struct loop *loop, int64_t timeout_us)
+{
+    const bool may_spin = timeout_us != 0 && loop->spin_ticks != 0;
+    uint64_t from = 0;
+
+    atomic_store_explicit(&loop->serving_since_us, 0, memory_order_relaxed);
+    if (may_spin) {
+        begin_wait(loop);
+        from = loop->served_from;
+    }
+    loop->backend->wait(loop, timeout_us);
+    if (may_spin)
+        judge_wait(loop, from);
+}
+
 void loop_turn(struct loop *loop, int64_t timeout_us)
 {
     loop_assert_self(loop);
@@ -308,8 +349,7 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
         timeout_us = 0;
     loop->stats.turns++;
     loop->stats.waits += timeout_us != 0;
-    atomic_store_explicit(&loop->serving_since_us, 0, memory_order_relaxed);
-    loop->backend->wait(loop, timeout_us);
+    wait_for_events(loop, timeout_us);
     loop_run_due_timers(loop);
     if (loop_rise(loop)) {
         loop->stats.wakes++;
@@ -383,6 +423,7 @@ struct loop *loop_create(const struct loop_options *options)
     memset(loop, 0, sizeof(*loop));
     loop->options = *options;
     loop_adopt(loop);
+    loop->spin_ticks = tick_from_ns((uint64_t)options->spin_us * 1000);
     lingers_init(&loop->lingers);
     loop_update_time(loop);
     loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

@@ -3,7 +3,7 @@
  * A turn has these steps: it waits; serves connections with data (conn.h), accepts (listener.h) and runs timers; calls
  * on_wake if another thread called loop_wake; serves connections that were resumed meanwhile; calls on_turn_end; sends
  * the output written in this turn, with one send for each connection; takes closed connections down (on_closed). The
- * loop never polls with a short timeout.
+ * loop never polls with a short timeout, except for some microseconds (spin_us) while events come at that pace.
  *
  * There are two backends with one interface: epoll, and io_uring where it was compiled in and the kernel allows it.
  * Everything of a loop is used by its own thread, the one that created or adopted it, except where a function says
@@ -21,6 +21,7 @@ enum loop_kind { LOOP_AUTO, LOOP_EPOLL, LOOP_IO_URING };
 
 struct loop_options {
     enum loop_kind kind;                    /* LOOP_IO_URING falls back to epoll if io_uring does not work */
+    uint32_t spin_us;                       /* it looks for events that long before it sleeps, see loop.c; 0: never */
     void (*on_wake)(struct loop *loop);     /* another thread called loop_wake(): read the mailbox. May be NULL */
     void (*on_turn_end)(struct loop *loop); /* called after all events are served, before output is sent. May be NULL */
     void *user;                             /* returned by loop_user() */
@@ -107,6 +108,7 @@ void loop_watch_stop(struct loop *loop, struct loop_watch *watch);
 struct loop_stats {
     uint64_t turns;
     uint64_t waits;    /* waits that were allowed to sleep */
+    uint64_t spins;    /* those that looked for events first (loop_options.spin_us) */
     uint64_t bytes_in; /* bytes received, encrypted ones with TLS */
     uint64_t bytes_out;
     uint64_t reads;  /* receive operations */

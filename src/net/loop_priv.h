@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/spinlock.h"
+#include "base/tick.h"
 #include "net/conn.h"
 #include "net/linger.h"
 #include "net/loop.h"
@@ -74,6 +75,8 @@ struct loop {
     uint64_t clock_span;              /* for this many ticks after it the clock need not be read again */
     _Atomic int64_t serving_since_us; /* atomic: relaxed; the loop's thread writes, others read; 0: the loop waits */
     uint64_t served_from;             /* ticks at the end of this turn's wait */
+    uint64_t spin_ticks, spin_until;  /* how long it looks for events before it sleeps; in this wait until then, or 0 */
+    int spin_score;                   /* how often that was worth it lately, see judge_wait */
     _Atomic uint64_t serving_ticks, timer_ticks; /* atomic: relaxed; the loop's thread writes, others read */
     _Atomic uint64_t longest_ticks;              /* atomic: likewise; other threads set it to 0 */
     char *input;                                 /* LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES */
@@ -107,6 +110,12 @@ struct loop {
 static inline void loop_assert_self(const struct loop *loop) /* asserts that the caller is the loop's thread */
 {
     assert(loop->thread_id == spinlock_self);
+}
+
+/* For backends: whether a wait that may sleep is to look for events, once more, first. */
+static inline bool loop_spins(const struct loop *loop)
+{
+    return loop->spin_until != 0 && (int64_t)(loop->spin_until - tick_now()) > 0;
 }
 
 /* loop.c */

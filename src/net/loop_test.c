@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -93,6 +94,51 @@ static void time_goes_on_within_a_millisecond(void **state)
     before_us = (int64_t)clock_monotonic_us();
     loop_turn(loop, 0);
     assert_true(loop_now_us(loop) >= before_us);
+}
+
+/* Turns with something to do at once. */
+static void turn_at_pace(struct loop *turned, int fd, unsigned turns)
+{
+    const uint64_t one = 1;
+
+    for (unsigned i = 0; i < turns; i++) {
+        assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
+        loop_turn(turned, 1000000);
+    }
+}
+
+static void take_count(struct loop *turned, struct loop_watch *watch)
+{
+    uint64_t count;
+
+    (void)turned;
+    assert_int_equal(read(watch->fd, &count, sizeof(count)), sizeof(count));
+}
+
+/* It looks before it sleeps as long as that finds something: each look that does not counts for four that do. */
+static void spins_while_events_come_soon(void **state)
+{
+    struct loop_options options = {.kind = kind, .spin_us = 1000};
+    struct loop *other = loop_create(&options);
+    struct loop_watch watch = {0};
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    uint64_t before;
+
+    (void)state;
+    assert_non_null(other);
+    assert_true(loop_watch_start(other, &watch, fd, take_count));
+    turn_at_pace(other, fd, 100);
+    before = loop_stats(other)->spins;
+    assert_in_range(before, 60, 100); /* after eight; some more if it did not run for a while */
+    for (unsigned i = 0; i < 20; i++)
+        loop_turn(other, 5000);
+    assert_in_range(loop_stats(other)->spins - before, 0, 4);
+    before = loop_stats(other)->spins;
+    turn_at_pace(other, fd, 100);
+    assert_in_range(loop_stats(other)->spins - before, 60, 100);
+    loop_watch_stop(other, &watch);
+    close(fd);
+    loop_destroy(&other);
 }
 
 static uint64_t spun; /* ticks */
@@ -398,6 +444,7 @@ int main(void)
         FOR(turns_and_time),
         FOR(time_goes_on_within_a_millisecond),
         FOR(turns_are_measured_without_their_waits),
+        FOR(spins_while_events_come_soon),
         FOR(own_wake_is_not_lost),
         FOR(no_wake_is_lost),
         FOR(timers_fire_in_order),

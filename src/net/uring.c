@@ -562,6 +562,17 @@ static void on_completion(struct loop *loop, const struct io_uring_cqe *completi
     }
 }
 
+/* True: something has come while it looked. */
+static bool spin(struct loop *loop, struct uring_state *state, int64_t timeout_us)
+{
+    while (timeout_us != 0 && loop_spins(loop)) {
+        io_uring_submit_and_get_events(&state->ring);
+        if (io_uring_cq_ready(&state->ring) != 0)
+            return true;
+    }
+    return false;
+}
+
 static void uring_turn(struct loop *loop, int64_t timeout_us)
 {
     struct uring_state *state = state_of(loop);
@@ -574,7 +585,9 @@ static void uring_turn(struct loop *loop, int64_t timeout_us)
         syscall(__NR_io_uring_register, state->ring.ring_fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
         state->enabled = true;
     }
-    if (timeout_us == 0) {
+    if (spin(loop, state, timeout_us)) {
+        /* they are there */
+    } else if (timeout_us == 0) {
         io_uring_submit_and_get_events(&state->ring);
     } else if (timeout_us < 0) {
         io_uring_submit_and_wait(&state->ring, 1);

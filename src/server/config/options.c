@@ -43,6 +43,7 @@ _Atomic int64_t option_server_thread_affinity;                /* global: option 
 _Atomic int64_t option_active_client_balancing;               /* global: option storage */
 _Atomic int64_t option_min_clients_per_thread;                /* global: option storage */
 _Atomic int64_t option_event_loop;                            /* global: option storage */
+_Atomic int64_t option_event_loop_spin_us;                    /* global: option storage */
 _Atomic int64_t option_prefetch_enabled;                      /* global: option storage */
 _Atomic int64_t option_hz;                                    /* global: option storage */
 _Atomic int64_t option_dynamic_hz;                            /* global: option storage */
@@ -454,6 +455,8 @@ const struct option_row server_options[] = {
             "Clients that a worker thread gets before the next thread gets one."),
     ROW_ENUM("event-loop", &option_event_loop, LOOP_AUTO, event_loops, OPTION_IMMUTABLE,
              "How to wait for clients: auto, epoll or io_uring."),
+    ROW_INT("event-loop-spin-us", &option_event_loop_spin_us, 4, 0, 1000, OPTION_IMMUTABLE,
+            "Microseconds that a thread looks for requests before it sleeps, while they come that soon; 0: never."),
     ROW_BOOL("prefetch-enabled", &option_prefetch_enabled, 1, OPTION_MUTABLE,
              "Prefetch the keys of a group of commands before it runs."),
     ROW_INT("hz", &option_hz, 10, 0, INT32_MAX, OPTION_MUTABLE, "Background cycles a second; kept within 1 to 500.",

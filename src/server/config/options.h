@@ -46,6 +46,7 @@ extern _Atomic int64_t option_server_thread_affinity;  /* global: option storage
 extern _Atomic int64_t option_active_client_balancing; /* global: option storage; bool */
 extern _Atomic int64_t option_min_clients_per_thread;  /* global: option storage */
 extern _Atomic int64_t option_event_loop;              /* global: option storage; enum loop_kind of net/loop.h */
+extern _Atomic int64_t option_event_loop_spin_us;      /* global: option storage */
 extern _Atomic int64_t option_prefetch_enabled;        /* global: option storage; bool */
 enum { OPTION_HZ_MOST = 500 };
 extern _Atomic int64_t option_hz;         /* global: option storage; the effective value is server_hz */

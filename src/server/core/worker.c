@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "server/config/options.h"
 #include "server/core/admission.h"
 #include "server/core/client.h"
@@ -92,7 +93,9 @@ static void on_turn_end(struct loop *loop);
 
 bool worker_open_loop(struct worker *worker)
 {
+    const bool has_processor = worker->server->worker_count <= thread_cpu_count();
     const struct loop_options options = {.kind = (enum loop_kind)OPTION_GET(option_event_loop),
+                                         .spin_us = has_processor ? (uint32_t)OPTION_GET(option_event_loop_spin_us) : 0,
                                          .on_wake = on_wake,
                                          .on_turn_end = on_turn_end,
                                          .user = worker};

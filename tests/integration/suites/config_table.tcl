@@ -21,6 +21,7 @@ set options_table [read_table]
 # Where this server goes its own way; each with the reason.
 set own_options {
     event-loop        "only this server has it"
+    event-loop-spin-us "likewise"
     journal-memory-limit "likewise"
     journal-spill-limit "likewise"
     repl-backpressure-limit "likewise"
