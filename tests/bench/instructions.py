@@ -43,7 +43,8 @@ WARM, COUNTED = 1024, 8192      # requests
 KEYS = 10000        # more than both, so that SET with a deadline changes one each time
 VALUE = "v" * 64
 SCRIPT = "return redis.call('GET', KEYS[1])"
-OPTIONS = ["--server-threads", "1", "--hz", "1", "--event-loop", "epoll", "--auto-aof-rewrite-percentage", "0"]
+OPTIONS = ["--server-threads", "1", "--hz", "1", "--event-loop", "epoll", "--event-loop-spin-us", "0",
+           "--auto-aof-rewrite-percentage", "0"]
 
 
 def key(number):
