@@ -10,6 +10,7 @@ enum {
     SHORT_TEXT_MOST = 63,
     MIDDLE_TEXT_MOST = 4095,
     EMPTY_BYTES = LISTPACK_HEAD_BYTES + 1,
+    ROOM_FROM_BYTES = 256, /* a shorter listpack is moved as fast as it gets room in front */
 };
 
 /* An element in its stored form: some bytes in front, then the text. */
@@ -400,6 +401,13 @@ listpack_at listpack_find(const struct listpack *list, listpack_at at, struct sl
 
 /* ---------------------------------------------------------------------------------------------------- changing -- */
 
+/* Gives back most of a block of which less than half is needed. The listpack begins it. */
+static void shrink_to(struct listpack **list, uint64_t bytes)
+{
+    if (mem_usable(*list) > 2 * mem_good_size(bytes))
+        *list = mem_realloc(*list, bytes);
+}
+
 /* Replaces [at, at + old_size) by room for new_size bytes, and counts. The block is changed only when its size class
  * does. */
 static uint8_t *splice(struct listpack **list, uint32_t at, uint32_t old_size, uint32_t new_size, int64_t more)
@@ -413,8 +421,8 @@ static uint8_t *splice(struct listpack **list, uint32_t at, uint32_t old_size, u
         *list = mem_realloc(*list, wanted);
     start = (uint8_t *)*list;
     memmove(start + at + new_size, start + at + old_size, bytes - at - old_size);
-    if (new_size < old_size && mem_usable(*list) > 2 * mem_good_size(wanted)) {
-        *list = mem_realloc(*list, wanted);
+    if (new_size < old_size) {
+        shrink_to(list, wanted);
         start = (uint8_t *)*list;
     }
     if (count != LISTPACK_COUNT_UNKNOWN)
@@ -511,6 +519,130 @@ void listpack_append_list(struct listpack **list, const struct listpack *other, 
     memcpy(to, bytes_of(other) + at, size);
 }
 
+/* ---------------------------------------------------------------------------------------------- room in front -- */
+
+static char *block_of(const struct listpack *list, uint32_t room)
+{
+    return listpack_block(list, room);
+}
+
+void listpack_close_room(struct listpack **list, uint32_t *room)
+{
+    if (*room == 0)
+        return;
+    *list = memmove(block_of(*list, *room), *list, listpack_bytes(*list));
+    *room = 0;
+}
+
+/* Moves the listpack to the end of its block, or of a larger one. So the block is of the size class that it would have
+ * without room. False: there is less room, as the listpack is so short that it is better moved each time. */
+static NOINLINE bool make_room(struct listpack **list, uint32_t *room, uint32_t least_bytes)
+{
+    const uint32_t bytes = listpack_bytes(*list);
+    char *block = block_of(*list, *room), *larger;
+    size_t size = mem_usable(block);
+
+    assert((uint64_t)bytes + least_bytes <= LISTPACK_MOST_BYTES);
+    if (bytes < ROOM_FROM_BYTES)
+        return false;
+    if (size >= (size_t)bytes + least_bytes) {
+        *list = memmove(block + size - bytes, *list, bytes);
+    } else {
+        size = mem_good_size((size_t)bytes + least_bytes);
+        larger = mem_alloc(size);
+        *list = memcpy(larger + size - bytes, *list, bytes);
+        mem_free(block);
+    }
+    *room = (uint32_t)(size - bytes);
+    return true;
+}
+
+/* The count with so many more elements, as the head has it. */
+static uint32_t count_with(const struct listpack *list, int more)
+{
+    const uint32_t count = stored_count(list);
+
+    return count == LISTPACK_COUNT_UNKNOWN ? count : (uint32_t)((int)count + more);
+}
+
+/* The listpack begins so many bytes later than before, or earlier, and has an element less, or more. */
+static void move_start(struct listpack **list, uint32_t *room, int64_t later_bytes, int more)
+{
+    const uint32_t bytes = (uint32_t)(listpack_bytes(*list) - later_bytes), count = count_with(*list, more);
+
+    *list = (struct listpack *)((uint8_t *)*list + later_bytes);
+    *room = (uint32_t)(*room + later_bytes);
+    set_head(*list, bytes, count);
+}
+
+/* The listpack ends there, and has an element less or more. */
+static void set_end(struct listpack *list, uint32_t end, int more)
+{
+    ((uint8_t *)list)[end] = END;
+    set_head(list, end + 1, count_with(list, more));
+}
+
+void listpack_push_first(struct listpack **list, uint32_t *room, struct slice text)
+{
+    struct encoded element;
+    uint32_t whole;
+
+    encode_text(&element, text);
+    whole = element.size + element.back_size;
+    if (UNLIKELY(*room < whole) && !make_room(list, room, whole)) {
+        listpack_close_room(list, room);
+        (void)insert_element(list, LISTPACK_HEAD_BYTES, &element);
+        return;
+    }
+    move_start(list, room, -(int64_t)whole, 1);
+    put_element((uint8_t *)*list + LISTPACK_HEAD_BYTES, &element);
+}
+
+void listpack_push_last(struct listpack **list, uint32_t *room, struct slice text)
+{
+    const uint32_t end = listpack_bytes(*list) - 1;
+    struct encoded element;
+    uint64_t wanted;
+
+    encode_text(&element, text);
+    wanted = (uint64_t)*room + end + element.size + element.back_size + 1;
+    if (LIKELY(*room == 0) || wanted > mem_usable(block_of(*list, *room))) {
+        listpack_close_room(list, room);
+        (void)insert_element(list, LISTPACK_NONE, &element);
+        return;
+    }
+    put_element((uint8_t *)*list + end, &element);
+    set_end(*list, end + element.size + element.back_size, 1);
+}
+
+void listpack_drop_first(struct listpack **list, uint32_t *room)
+{
+    const uint32_t bytes = listpack_bytes(*list);
+
+    assert(bytes > EMPTY_BYTES);
+    if (*room == 0 && bytes < ROOM_FROM_BYTES) {
+        (void)listpack_remove(list, LISTPACK_HEAD_BYTES, 1);
+        return;
+    }
+    move_start(list, room, element_whole(bytes_of(*list) + LISTPACK_HEAD_BYTES), -1);
+    if (UNLIKELY(*room > listpack_bytes(*list))) {
+        listpack_close_room(list, room);
+        shrink_to(list, listpack_bytes(*list));
+    }
+}
+
+void listpack_drop_last(struct listpack **list, uint32_t *room)
+{
+    const listpack_at last = listpack_last(*list);
+
+    assert(last != LISTPACK_NONE);
+    set_end(*list, last, -1);
+    if (mem_usable(block_of(*list, *room)) > 2 * mem_good_size(last + 1)) {
+        listpack_close_room(list, room);
+        shrink_to(list, listpack_bytes(*list));
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------ from outside -- */
 
 /* The element at `at` of `size` bytes (without the end): how long it is in all; 0: it is none. */
@@ -555,6 +687,11 @@ bool listpack_check(struct slice bytes)
 
 void listpack_validate(const struct listpack *list)
 {
+    listpack_validate_with_room(list, 0);
+}
+
+void listpack_validate_with_room(const struct listpack *list, uint32_t room)
+{
     assert(listpack_check(listpack_as_bytes(list)));
-    assert(listpack_bytes(list) <= mem_usable(list));
+    assert((uint64_t)room + listpack_bytes(list) <= mem_usable(listpack_block(list, room)));
 }

@@ -94,6 +94,21 @@ void listpack_clear(struct listpack **list);
 /* Appends the elements of `other` from `at` to its end (LISTPACK_NONE: none). `other` does not change. */
 void listpack_append_list(struct listpack **list, const struct listpack *other, listpack_at at);
 
+/* --- both ends of a listpack with room in front ---
+ * The first *room bytes of its block are free, and the listpack begins behind them. So what is put or dropped there
+ * moves no other element; what is put or dropped at the tail moves none at all. Such a listpack is read like any other,
+ * but changed and freed by these functions alone, until listpack_close_room. One without room may be given to them. */
+
+void listpack_push_first(struct listpack **list, uint32_t *room, struct slice text);
+void listpack_push_last(struct listpack **list, uint32_t *room, struct slice text);
+void listpack_drop_first(struct listpack **list, uint32_t *room); /* there is an element */
+void listpack_drop_last(struct listpack **list, uint32_t *room);
+void listpack_close_room(struct listpack **list, uint32_t *room); /* the listpack begins its block again: *room is 0 */
+static inline void *listpack_block(const struct listpack *list, uint32_t room)
+{
+    return (char *)(uintptr_t)list - room;
+}
+
 /* --- bytes from outside --- */
 
 /* Checks that the bytes are a valid listpack, including every byte that later calls rely on. */
@@ -104,4 +119,6 @@ static inline struct slice listpack_as_bytes(const struct listpack *list)
     return slice_make((const char *)list, listpack_bytes(list));
 }
 
-void listpack_validate(const struct listpack *list); /* asserts that it is valid, and that its count is right */
+/* They assert that it is valid, and that its count is right. */
+void listpack_validate(const struct listpack *list);
+void listpack_validate_with_room(const struct listpack *list, uint32_t room);

@@ -159,6 +159,90 @@ static void behaves_like_an_array(void **state)
     mem_free(room);
 }
 
+/* --- room in front --- */
+
+static void same_bytes(const struct listpack *list, uint32_t room, const struct listpack *plain)
+{
+    listpack_validate_with_room(list, room);
+    assert_true(slice_equal(listpack_as_bytes(list), listpack_as_bytes(plain)));
+}
+
+static void step_at_an_end(struct random *random, struct listpack **list, uint32_t *room, struct listpack **plain,
+                           bool is_drop)
+{
+    const bool is_first = random_below(random, 3) != 0;
+    char bytes[20000];
+    struct slice text;
+
+    if (is_drop && listpack_count(*plain) != 0) {
+        (is_first ? listpack_drop_first : listpack_drop_last)(list, room);
+        (void)listpack_remove(plain, is_first ? listpack_first(*plain) : listpack_last(*plain), 1);
+    } else {
+        text = random_text(random, bytes);
+        (is_first ? listpack_push_first : listpack_push_last)(list, room, text);
+        (void)listpack_insert(plain, is_first ? listpack_first(*plain) : LISTPACK_NONE, text);
+    }
+}
+
+/* It grows and shrinks in turn, at both ends. */
+static void with_room_in_front_the_bytes_are_the_same(void **state)
+{
+    struct random random = test_random("listpack with room");
+    struct listpack *list = listpack_create(), *plain = listpack_create();
+    uint32_t room = 0, drops = 3;
+    size_t most;
+
+    (void)state;
+    for (int i = 0; i < 30000; i++) {
+        if (i % 300 == 0)
+            drops = (uint32_t)random_below(&random, 10);
+        step_at_an_end(&random, &list, &room, &plain, random_below(&random, 10) < drops);
+        same_bytes(list, room, plain);
+        most = MAX((size_t)1024, 5 * mem_good_size(listpack_bytes(list)));
+        assert_true(mem_usable(listpack_block(list, room)) <= most);
+        if (random_below(&random, 50) == 0)
+            listpack_close_room(&list, &room);
+    }
+    mem_free(listpack_block(list, room));
+    listpack_destroy(&plain);
+}
+
+static unsigned pushes_that_move(struct listpack **list, uint32_t *room, unsigned pushes)
+{
+    unsigned moves = 0;
+
+    for (unsigned i = 0; i < pushes; i++) {
+        const char *end = (const char *)*list + listpack_bytes(*list);
+
+        listpack_push_first(list, room, SLICE("twenty bytes of text"));
+        moves += (const char *)*list + listpack_bytes(*list) != end;
+    }
+    return moves;
+}
+
+/* The sizes of blocks are eighths or quarters apart (MEM_LIBC: less), and a step moves it at most twice. */
+static void few_pushes_move_what_is_there(void **state)
+{
+    struct listpack *list = listpack_create();
+    uint32_t room = 0;
+    unsigned moves;
+
+    (void)state;
+    (void)pushes_that_move(&list, &room, 50);
+    moves = pushes_that_move(&list, &room, 300);
+    if (mem_good_size(1025) > 1025 + 64)
+        assert_in_range(moves, 1, 30);
+    for (unsigned i = 0; i < 200; i++) {
+        const char *last = (const char *)list + listpack_last(list);
+
+        listpack_drop_first(&list, &room);
+        if (i < 100)
+            assert_ptr_equal((const char *)list + listpack_last(list), last);
+    }
+    listpack_validate_with_room(list, room);
+    mem_free(listpack_block(list, room));
+}
+
 static void numbers_take_the_smallest_form(void **state)
 {
     static const struct {
@@ -290,6 +374,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_texts_are_found_in_every_encoding),
         cmocka_unit_test(behaves_like_an_array),
+        cmocka_unit_test(with_room_in_front_the_bytes_are_the_same),
+        cmocka_unit_test(few_pushes_move_what_is_there),
         cmocka_unit_test(numbers_take_the_smallest_form),
         cmocka_unit_test(an_empty_text_is_found),
         cmocka_unit_test(known_bytes),

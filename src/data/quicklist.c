@@ -76,7 +76,7 @@ size_t quicklist_memory_bytes(const struct quicklist *list)
 
     for (const struct quicklist_node *node = quicklist_first_node(list); node != NULL;
          node = quicklist_next_node(list, node))
-        bytes += mem_usable(node) + mem_usable(node->data);
+        bytes += mem_usable(node) + mem_usable(quicklist_node_block(node));
     return bytes;
 }
 
@@ -92,6 +92,15 @@ static struct quicklist *move_head(struct quicklist *list, struct mem_mover *mov
     return list;
 }
 
+static void move_data(struct quicklist_node *node, struct mem_mover *mover)
+{
+    char *block = quicklist_node_block(node);
+    const ptrdiff_t room = (char *)node->data - block;
+
+    block = mem_move(mover, block, 0);
+    node->data = block + room;
+}
+
 uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t most, struct mem_mover *mover)
 {
     struct quicklist_node *node;
@@ -105,7 +114,7 @@ uint64_t quicklist_relocate(struct quicklist **list, uint64_t position, uint64_t
         looked += node->count;
         node = mem_move(mover, node, 0);
         list_node_moved(&node->link);
-        node->data = mem_move(mover, node->data, 0);
+        move_data(node, mover);
     }
     (*list)->mark = node;
     return node != NULL;
@@ -120,7 +129,7 @@ static void validate_node(const struct quicklist *list, const struct quicklist_n
     if (node->is_plain) {
         assert(node->count == 1);
     } else {
-        listpack_validate(pack);
+        listpack_validate_with_room(pack, node->is_compressed ? 0 : node->room_bytes);
         assert(listpack_count(pack) == node->count);
         assert(listpack_bytes(pack) == quicklist_node_size_bytes(node));
         assert(node->count <= list->node_count_most);
@@ -162,9 +171,12 @@ static ALWAYS_INLINE void push(struct quicklist *list, enum quicklist_end end, s
     struct quicklist_node *node = end_node(list, end);
 
     if (LIKELY(!quicklist_is_plain_text(list, text) && quicklist_accepts(list, node, text))) {
-        struct listpack **pack = quicklist_node_open(node);
+        struct listpack **pack = quicklist_node_open_end(node);
 
-        (void)listpack_insert(pack, end == QUICKLIST_HEAD ? listpack_first(*pack) : LISTPACK_NONE, text);
+        if (end == QUICKLIST_HEAD)
+            listpack_push_first(pack, &node->room_bytes, text);
+        else
+            listpack_push_last(pack, &node->room_bytes, text);
         node->count++;
         list->count++;
         return;
@@ -245,6 +257,7 @@ void quicklist_drop(struct quicklist *list, enum quicklist_end end)
 {
     struct quicklist_node *node = end_node(list, end);
     struct value_log *log = value_log_of(list);
+    struct listpack **pack;
 
     assert(node != NULL);
     if (UNLIKELY(log != NULL))
@@ -254,8 +267,11 @@ void quicklist_drop(struct quicklist *list, enum quicklist_end end)
         quicklist_settle_ends(list);
         return;
     }
-    (void)listpack_remove(quicklist_node_open(node),
-                          end == QUICKLIST_HEAD ? LISTPACK_HEAD_BYTES : listpack_last(node->pack), 1);
+    pack = quicklist_node_open_end(node);
+    if (end == QUICKLIST_HEAD)
+        listpack_drop_first(pack, &node->room_bytes);
+    else
+        listpack_drop_last(pack, &node->room_bytes);
     node->count--;
     list->count--;
 }

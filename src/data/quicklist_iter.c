@@ -168,9 +168,7 @@ static struct listpack **open_pack(struct quicklist_iter *iter)
     struct quicklist_node *node = iter->node;
 
     if (iter->opened != NULL) {
-        mem_free(node->data);
-        node->data = iter->opened;
-        node->is_compressed = false;
+        quicklist_node_set_open(node, iter->opened);
         iter->opened = NULL;
     }
     return quicklist_node_open(node);

@@ -56,12 +56,19 @@ struct quicklist_node *quicklist_node_copy(const struct quicklist_node *node)
 
     list_node_init(&copy->link);
     copy->data = memcpy(mem_alloc(bytes), node->data, bytes);
+    if (!node->is_compressed)
+        copy->room_bytes = 0;
     return copy;
+}
+
+void *quicklist_node_block(const struct quicklist_node *node)
+{
+    return node->is_compressed ? node->data : listpack_block(node->data, node->room_bytes);
 }
 
 void quicklist_node_destroy(struct quicklist_node *node)
 {
-    mem_free(node->data);
+    mem_free(quicklist_node_block(node));
     mem_free(node);
 }
 
@@ -114,6 +121,15 @@ bool quicklist_node_compressed(const struct quicklist_node *node, struct slice *
     return node->is_compressed;
 }
 
+void quicklist_node_set_open(struct quicklist_node *node, void *data)
+{
+    assert(node->is_compressed);
+    mem_free(node->data);
+    node->data = data;
+    node->room_bytes = 0;
+    node->is_compressed = false;
+}
+
 static void open_node(struct quicklist_node *node)
 {
     void *data;
@@ -121,18 +137,24 @@ static void open_node(struct quicklist_node *node)
     if (!node->is_compressed)
         return;
     data = quicklist_node_uncompress(node);
-    mem_free(node->data);
-    node->data = data;
-    node->is_compressed = false;
+    quicklist_node_set_open(node, data);
 }
 
-struct listpack **quicklist_node_open(struct quicklist_node *node)
+struct listpack **quicklist_node_open_end(struct quicklist_node *node)
 {
     assert(!node->is_plain);
     open_node(node);
     node->is_stubborn = false;
     node->sketch = 0;
     return &node->pack;
+}
+
+struct listpack **quicklist_node_open(struct quicklist_node *node)
+{
+    struct listpack **pack = quicklist_node_open_end(node);
+
+    listpack_close_room(pack, &node->room_bytes);
+    return pack;
 }
 
 static void compress_node(struct quicklist_node *node)
@@ -155,7 +177,7 @@ static void compress_node(struct quicklist_node *node)
         mem_free(data);
         return;
     }
-    mem_free(node->data);
+    mem_free(quicklist_node_block(node));
     node->data = mem_realloc(data, bytes);
     node->raw_bytes = raw;
     node->stored_bytes = bytes;

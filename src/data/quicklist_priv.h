@@ -32,11 +32,14 @@ static_assert(sizeof(struct quicklist) == 48, "part of the price of every list, 
 struct quicklist_node {
     struct list_node link;
     union {
-        void *data;            /* from mem_alloc: a listpack, a text, or one of these compressed */
+        void *data;            /* a block (quicklist_node_block): a listpack, a text, or one of these compressed */
         struct listpack *pack; /* for an open node that is not plain */
     };
-    size_t raw_bytes;      /* of a plain or compressed node: the uncompressed size */
-    uint32_t stored_bytes; /* size of the compressed data */
+    size_t raw_bytes; /* of a plain or compressed node: the uncompressed size */
+    union {
+        uint32_t stored_bytes; /* of a compressed node: the size of the data */
+        uint32_t room_bytes;   /* of an open node that is not plain: the block begins so long before the listpack */
+    };
     uint32_t count;
     bool is_plain;
     bool is_compressed;
@@ -116,9 +119,13 @@ struct quicklist_node *quicklist_node_create(const struct quicklist *list, struc
 struct quicklist_node *quicklist_node_create_packed(struct listpack *pack, uint32_t count);
 struct quicklist_node *quicklist_node_copy(const struct quicklist_node *node);
 void quicklist_node_destroy(struct quicklist_node *node);
-void *quicklist_node_uncompress(const struct quicklist_node *node); /* returns a new block */
-/* Call it before changing a packed node: decompresses the node and returns its listpack. */
+void *quicklist_node_uncompress(const struct quicklist_node *node);    /* returns a new block */
+void quicklist_node_set_open(struct quicklist_node *node, void *data); /* takes over what that has returned */
+void *quicklist_node_block(const struct quicklist_node *node);         /* from mem_alloc, with the data in it */
+/* Call it before changing a packed node: decompresses the node and returns its listpack, which begins its block. */
 struct listpack **quicklist_node_open(struct quicklist_node *node);
+/* The same for a change at an end, by the functions that keep room in front of a listpack. */
+struct listpack **quicklist_node_open_end(struct quicklist_node *node);
 
 /* --- nodes in a list --- */
 

@@ -611,6 +611,14 @@ static void a_copy_is_equal_and_apart(void **state)
     (void)state;
     for (unsigned i = 0; i < 300; i++)
         push_one(&random, list);
+    for (unsigned i = 0; i < 6; i++) {
+        const struct slice text = slice_make(memset(room, 'a', 200), 200);
+
+        quicklist_push(list, QUICKLIST_HEAD, text);
+        model_insert(0, text);
+    }
+    quicklist_drop(list, QUICKLIST_HEAD); /* now the node has room in front */
+    model_delete(0, 1);
     copy = quicklist_copy(list);
     check_all(copy);
     assert_int_equal(quicklist_delete_range(list, 3, 250), 250);
