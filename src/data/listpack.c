@@ -106,12 +106,30 @@ static inline uint32_t element_whole(const uint8_t *at)
     return size + back_size_of(size);
 }
 
-/* The first byte alone tells the size of numbers below 128 and of texts below 64 bytes: most elements. */
+/* How long the element with this first byte is in all, where that alone tells it: numbers below 128 and texts below 64
+ * bytes, so most elements. 0: the next bytes tell, or it is the end. */
+#define EIGHT_FROM(n) (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5, (n) + 6, (n) + 7
+#define SIXTEEN_OF_2 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2
+static const uint8_t short_wholes[256] = {SIXTEEN_OF_2,   SIXTEEN_OF_2,   SIXTEEN_OF_2,   SIXTEEN_OF_2,
+                                          SIXTEEN_OF_2,   SIXTEEN_OF_2,   SIXTEEN_OF_2,   SIXTEEN_OF_2,
+                                          EIGHT_FROM(2),  EIGHT_FROM(10), EIGHT_FROM(18), EIGHT_FROM(26),
+                                          EIGHT_FROM(34), EIGHT_FROM(42), EIGHT_FROM(50), EIGHT_FROM(58)};
+
 static inline const uint8_t *behind(const uint8_t *at)
 {
-    if (LIKELY(*at < 0xC0))
-        return at + 2 + (*at < 0x80 ? 0 : *at & 63);
-    return at + element_whole(at);
+    const uint32_t whole = short_wholes[*at];
+
+    return at + (LIKELY(whole != 0) ? whole : element_whole(at));
+}
+
+/* The same, but the end stays where it is. */
+static inline const uint8_t *behind_or_end(const uint8_t *at)
+{
+    const uint32_t whole = short_wholes[*at];
+
+    if (LIKELY(whole != 0))
+        return at + whole;
+    return *at == END ? at : at + element_whole(at);
 }
 
 static int64_t load_signed(const uint8_t *from, unsigned bytes)
@@ -356,22 +374,25 @@ bool listpack_equals(const struct listpack *list, listpack_at at, struct slice t
 }
 
 /* A text of 1 to 63 bytes that is no number: first byte and last one differ in most others. NULL: it is not there. */
-static const uint8_t *find_short(const uint8_t *here, const struct wanted *wanted, unsigned skip)
+static ALWAYS_INLINE const uint8_t *find_short(const uint8_t *here, const struct wanted *wanted, unsigned skip)
 {
     const struct slice text = wanted->text;
     const uint8_t head = (uint8_t)(0x80 | text.size), last = (uint8_t)text.data[text.size - 1];
 
-    while (*here != END) {
+    for (;;) {
         if (*here == head) {
             if (here[text.size] == last && memcmp(here + 1, text.data, text.size) == 0)
                 return here;
-        } else if (UNLIKELY(*here >= 0xC0) && is_wanted(here, wanted)) {
-            return here;
+        } else if (UNLIKELY(*here >= 0xC0)) {
+            if (*here == END)
+                return NULL;
+            if (is_wanted(here, wanted))
+                return here;
         }
-        for (unsigned i = 0; i <= skip && *here != END; i++)
-            here = behind(here);
+        here = behind_or_end(here);
+        for (unsigned i = 0; i < skip; i++)
+            here = behind_or_end(here);
     }
-    return NULL;
 }
 
 static const uint8_t *find_any(const uint8_t *here, const struct wanted *wanted, unsigned skip)
@@ -393,7 +414,7 @@ listpack_at listpack_find(const struct listpack *list, listpack_at at, struct sl
     if (at == LISTPACK_NONE)
         return LISTPACK_NONE;
     if (!wanted.is_number && text.size != 0 && text.size < 64)
-        found = find_short(start + at, &wanted, skip);
+        found = skip == 1 ? find_short(start + at, &wanted, 1) : find_short(start + at, &wanted, skip);
     else
         found = find_any(start + at, &wanted, skip);
     return found != NULL ? (listpack_at)(found - start) : LISTPACK_NONE;
