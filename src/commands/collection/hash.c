@@ -26,7 +26,8 @@ static int64_t put_pairs(struct request *request, struct edit *edit)
 
     if (edit->is_new)
         edit->value = hash_create();
-    hash_expect(&edit->value, &limits, &request->args[2], request->arg_count - 2);
+    if (request->arg_count > 4) /* hash_put looks at a single pair itself */
+        hash_expect(&edit->value, &limits, &request->args[2], request->arg_count - 2);
     for (uint32_t i = 2; i < request->arg_count; i += 2)
         added += hash_put(&edit->value, &limits, request_arg(request, i), request_arg(request, i + 1));
     edit_forget_args(edit, 2, 2);
