@@ -23,6 +23,17 @@ static ALWAYS_INLINE bool lookup_same_bytes(const char *a, const char *b, size_t
         memcpy(&y, b + size - 8, 8);
         return x == y;
     }
+    if (size >= 4) {
+        uint32_t u, v;
+
+        memcpy(&u, a, 4);
+        memcpy(&v, b, 4);
+        if (u != v)
+            return false;
+        memcpy(&u, a + size - 4, 4);
+        memcpy(&v, b + size - 4, 4);
+        return u == v;
+    }
     for (size_t i = 0; i < size; i++) {
         if (a[i] != b[i])
             return false;
