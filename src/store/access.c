@@ -216,7 +216,7 @@ static uint64_t *find_slot(struct access *access, unsigned db, const struct key 
         slot = access->recent.spot.slot;
     } else {
         keys = stripe_db(stripe, db);
-        slot = keys != NULL ? lookup_slot_in_table(&keys->keys, key) : NULL;
+        slot = keys != NULL ? table_find_slot(&keys->keys, key->hash, lookup_match, key) : NULL;
     }
     access->found_slot = slot;
     access->found_hash = key->hash;
@@ -1029,7 +1029,7 @@ static NOINLINE COLD struct entry *find_due(struct access *access, unsigned db, 
 }
 
 /* Deletes an expired key; readers may have to leave it. */
-static struct entry *find_live(struct access *access, unsigned db, const struct key *key, bool reads)
+static ALWAYS_INLINE struct entry *find_live(struct access *access, unsigned db, const struct key *key, bool reads)
 {
     const uint64_t *slot = find_slot(access, db, key);
     struct entry *entry;
@@ -1061,9 +1061,19 @@ static inline void touch(const struct access *access, struct entry *entry)
         entry->clock = access->clock & 0xFFFFFF;
 }
 
+static ALWAYS_INLINE struct entry *peek(struct access *access, unsigned db, const struct key *key)
+{
+    struct entry *entry = find_live(access, db, key, true);
+
+    counter_add(entry != NULL ? &access->counters->keyspace_hits : &access->counters->keyspace_misses, 1);
+    if (UNLIKELY(entry == NULL))
+        access_event(access, db, key, EVENT_KEY_MISS, "keymiss");
+    return entry;
+}
+
 struct entry *access_read(struct access *access, unsigned db, const struct key *key)
 {
-    struct entry *entry = access_peek(access, db, key);
+    struct entry *entry = peek(access, db, key);
 
     if (entry != NULL)
         touch(access, entry);
@@ -1072,12 +1082,7 @@ struct entry *access_read(struct access *access, unsigned db, const struct key *
 
 struct entry *access_peek(struct access *access, unsigned db, const struct key *key)
 {
-    struct entry *entry = find_live(access, db, key, true);
-
-    counter_add(entry != NULL ? &access->counters->keyspace_hits : &access->counters->keyspace_misses, 1);
-    if (entry == NULL)
-        access_event(access, db, key, EVENT_KEY_MISS, "keymiss");
-    return entry;
+    return peek(access, db, key);
 }
 
 struct entry *access_find(struct access *access, unsigned db, const struct key *key)
