@@ -121,10 +121,9 @@ static inline bool next_within(struct quicklist_iter *iter, struct listpack_valu
     return true;
 }
 
-bool quicklist_iter_next(struct quicklist_iter *iter, struct listpack_value *value)
+/* Into the node, on to another one, or backward. */
+static NOINLINE bool next_anywhere(struct quicklist_iter *iter, struct listpack_value *value)
 {
-    if (LIKELY(next_within(iter, value)))
-        return true;
     if (iter->node != NULL && !iter->is_fresh)
         advance(iter);
     if (iter->node == NULL)
@@ -136,6 +135,11 @@ bool quicklist_iter_next(struct quicklist_iter *iter, struct listpack_value *val
     else
         *value = listpack_get(pack_of(iter), iter->at);
     return true;
+}
+
+bool quicklist_iter_next(struct quicklist_iter *iter, struct listpack_value *value)
+{
+    return LIKELY(next_within(iter, value)) || next_anywhere(iter, value);
 }
 
 void quicklist_iter_fini(struct quicklist_iter *iter)
