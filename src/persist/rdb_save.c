@@ -142,7 +142,8 @@ static void select_database(struct saver *saver, unsigned db)
     rdb_write_length(&saver->writer, db);
     saver->has_selected = true;
     saver->db = db;
-    if ((atomic_fetch_or_explicit(&saver->all->is_sized[db / 8], bit, memory_order_relaxed) & bit) != 0)
+    if (!snapshot_has_all(saver->request->keys) ||
+        (atomic_fetch_or_explicit(&saver->all->is_sized[db / 8], bit, memory_order_relaxed) & bit) != 0)
         return;
     snapshot_totals(saver->request->keys, db, &totals);
     rdb_write_byte(&saver->writer, RDB_RESIZE);

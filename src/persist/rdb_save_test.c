@@ -66,7 +66,8 @@ static void fill(struct keyspace *keys, const char *mark)
 }
 
 static struct gate the_gate;
-static unsigned save_threads; /* 0: the data do not change */
+static unsigned save_threads;                     /* 0: the data do not change */
+static const struct snapshot_choice *save_choice; /* NULL: all keys */
 
 static must_check enum status save_snapshot(struct snapshot *all, bool (*progress)(uint64_t keys, void *context),
                                             struct rdb_save_result *result)
@@ -85,7 +86,7 @@ static must_check enum status save_by_threads(struct keyspace *keys, unsigned th
                                               bool (*progress)(uint64_t keys, void *context),
                                               struct rdb_save_result *result)
 {
-    const struct live_options options = {.gate = &the_gate, .threads = threads};
+    const struct live_options options = {.gate = &the_gate, .threads = threads, .choice = save_choice};
     struct live_snapshot *live = live_snapshot_begin(&keys->access, &options);
     enum status status;
 
@@ -101,7 +102,7 @@ static must_check enum status save_by_threads(struct keyspace *keys, unsigned th
 
 static must_check enum status save(struct keyspace *keys, struct rdb_save_result *result)
 {
-    struct snapshot all = snapshot_of_access(&keys->access);
+    struct snapshot all = snapshot_of_chosen(&keys->access, save_choice);
 
     return save_threads == 0 ? save_snapshot(&all, NULL, result) : save_by_threads(keys, save_threads, NULL, result);
 }
@@ -690,6 +691,84 @@ static void records_stand_behind_all_keys_and_belong_to_none(void **state)
     buffer_fini(&records);
 }
 
+static bool has_even_name(const struct snapshot_choice *choice, const struct entry *entry)
+{
+    const struct slice name = entry_key(entry);
+
+    (void)choice;
+    return (name.data[name.size - 1] - '0') % 2 == 0;
+}
+
+struct key_counter {
+    struct rdb_handler handler; /* first */
+    unsigned keys, even, sizes;
+};
+
+static bool count_key(struct rdb_handler *handler, struct rdb_reader *reader, const struct rdb_key *key,
+                      struct rdb_value *value)
+{
+    struct key_counter *counter = (struct key_counter *)handler;
+
+    (void)reader;
+    (void)value;
+    counter->keys++;
+    counter->even += (key->name.data[key->name.size - 1] - '0') % 2 == 0;
+    return true;
+}
+
+static void count_sizes(struct rdb_handler *handler, unsigned db, uint64_t keys, uint64_t expires)
+{
+    (void)db;
+    (void)keys;
+    (void)expires;
+    ((struct key_counter *)handler)->sizes++;
+}
+
+static struct key_counter count_of_file(void)
+{
+    struct key_counter counter = {
+        .handler = {.key = count_key, .sizes = count_sizes, .limits = limits, .database_count = 16}};
+    struct memory_source source;
+    struct rdb_reader reader;
+    struct buffer bytes = {0};
+
+    read_all_of(&bytes);
+    memory_source_init(&source, buffer_slice(&bytes));
+    rdb_reader_init(&reader, &source.source);
+    assert_true(rdb_read_file(&reader, &counter.handler));
+    rdb_reader_fini(&reader);
+    buffer_fini(&bytes);
+    return counter;
+}
+
+/* How many keys will be in it is not known, so it does not say. */
+static void a_file_of_chosen_keys_has_these_and_no_sizes(void **state)
+{
+    static const struct snapshot_choice even = {.has = has_even_name};
+
+    struct rdb_save_result result;
+    struct key_counter counter;
+    struct keyspace keys;
+
+    (void)state;
+    keyspace_init(&keys);
+    fill(&keys, "c");
+    for (save_threads = 0; save_threads <= 3; save_threads += 3) {
+        save_choice = NULL;
+        assert_int_equal(save(&keys, &result), STATUS_OK);
+        counter = count_of_file();
+        assert_true(counter.keys == KEYS && counter.sizes == 2);
+        save_choice = &even;
+        assert_int_equal(save(&keys, &result), STATUS_OK);
+        counter = count_of_file();
+        assert_int_equal(result.keys, KEYS / 2);
+        assert_true(counter.keys == KEYS / 2 && counter.even == KEYS / 2 && counter.sizes == 0);
+    }
+    save_choice = NULL;
+    save_threads = 0;
+    store_destroy(&keys.store);
+}
+
 static bool cut_each(struct snapshot *snapshot, const struct snapshot_visitor *visitors, unsigned count)
 {
     struct snapshot all = snapshot_of_access(snapshot->access);
@@ -747,6 +826,7 @@ int main(void)
         cmocka_unit_test(a_file_without_origins_has_no_versions),
         cmocka_unit_test(damaged_versions_are_refused),
         cmocka_unit_test(records_stand_behind_all_keys_and_belong_to_none),
+        cmocka_unit_test(a_file_of_chosen_keys_has_these_and_no_sizes),
         cmocka_unit_test(a_file_that_is_not_whole_or_not_wanted_gets_no_name),
     };
 

@@ -12,10 +12,25 @@ static void quiet_totals(const struct snapshot *snapshot, unsigned db, struct da
     store_database_totals(snapshot->access->store, db, totals);
 }
 
+struct sieve {
+    const struct snapshot_visitor *visitor;
+    const struct snapshot_choice *choice;
+};
+
+static void visit_chosen(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    const struct sieve *sieve = context;
+
+    if (snapshot_chooses(sieve->choice, entry))
+        sieve->visitor->visit(access, db, entry, sieve->visitor->context);
+}
+
 static bool quiet_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor, unsigned count)
 {
-    const struct access_visitor each = {.visit = visitor->visit,
-                                        .context = visitor->context,
+    const bool has_all = snapshot_has_all(snapshot);
+    struct sieve sieve = {visitor, snapshot->choice};
+    const struct access_visitor each = {.visit = has_all ? visitor->visit : visit_chosen,
+                                        .context = has_all ? visitor->context : &sieve,
                                         .sees_expired = visitor->sees_expired};
     bool is_whole = true;
 
@@ -44,11 +59,16 @@ static bool quiet_each_stripe(struct snapshot *snapshot, const struct snapshot_h
 
 struct snapshot snapshot_of_access(struct access *access)
 {
+    return snapshot_of_chosen(access, NULL);
+}
+
+struct snapshot snapshot_of_chosen(struct access *access, const struct snapshot_choice *choice)
+{
     static const struct snapshot_kind quiet = {.database_bound = quiet_database_bound,
                                                .totals = quiet_totals,
                                                .each = quiet_each,
                                                .each_stripe = quiet_each_stripe};
 
     assert(access->exclusive);
-    return (struct snapshot){.kind = &quiet, .access = access};
+    return (struct snapshot){.kind = &quiet, .access = access, .choice = choice};
 }

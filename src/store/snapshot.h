@@ -5,6 +5,7 @@
  * such a thread. In the second it goes on changing: snapshot_live.h. */
 #pragma once
 
+#include "base/assert.h"
 #include "data/former.h"
 #include "store/access.h"
 
@@ -51,6 +52,18 @@ struct snapshot_holder {
     void *context;
 };
 
+/* Which keys a snapshot has. */
+struct snapshot_choice {
+    /* By what the entry is at the moment of the snapshot; its stripe is held, or nobody changes it. Any thread, in the
+     * middle of a command: be quick. */
+    bool (*has)(const struct snapshot_choice *choice, const struct entry *entry);
+};
+
+static inline bool snapshot_chooses(const struct snapshot_choice *choice, const struct entry *entry)
+{
+    return LIKELY(choice == NULL) || choice->has(choice, entry);
+}
+
 struct snapshot_kind {
     unsigned (*database_bound)(const struct snapshot *snapshot);
     void (*totals)(const struct snapshot *snapshot, unsigned db, struct database_totals *totals);
@@ -62,20 +75,29 @@ struct snapshot_kind {
 
 struct snapshot {
     const struct snapshot_kind *kind;
-    struct access *access; /* its time, and how it counts uses */
+    struct access *access;                /* its time, and how it counts uses */
+    const struct snapshot_choice *choice; /* NULL: it has all keys */
 };
 
 /* A snapshot through an access that is alone with the data while the snapshot is in use. */
 struct snapshot snapshot_of_access(struct access *access);
+/* The same, with the keys that are chosen. */
+struct snapshot snapshot_of_chosen(struct access *access, const struct snapshot_choice *choice);
+
+static inline bool snapshot_has_all(const struct snapshot *snapshot)
+{
+    return snapshot->choice == NULL;
+}
 
 /* Databases with keys are below this number. */
 static inline unsigned snapshot_database_bound(const struct snapshot *snapshot)
 {
     return snapshot->kind->database_bound(snapshot);
 }
-/* Exact for the moment of the snapshot. */
+/* Exact for the moment of the snapshot, which has all keys: how many are chosen is known when each was visited. */
 static inline void snapshot_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
 {
+    assert(snapshot_has_all(snapshot));
     snapshot->kind->totals(snapshot, db, totals);
 }
 /* How many visitors there may be. */

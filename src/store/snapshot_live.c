@@ -69,7 +69,7 @@ struct walker {
 };
 
 struct live_snapshot {
-    struct snapshot snapshot;
+    struct snapshot snapshot;     /* const while it runs */
     struct store *store;          /* const */
     unsigned number;              /* const: which of them it is */
     unsigned mark;                /* const: its bit in the flags of entries */
@@ -279,7 +279,8 @@ void live_note_version(struct change *change)
     for (unsigned i = 0; entry != NULL && i < ENTRY_MARKS; i++, live++) {
         if ((entry->flags & live->mark) != 0 || is_written(live, change->stripe, change->db, change->key->hash))
             continue;
-        leave_entry(live, change->stripe, live->db_then[change->db], entry);
+        if (snapshot_chooses(live->snapshot.choice, entry))
+            leave_entry(live, change->stripe, live->db_then[change->db], entry);
         entry->flags |= (uint8_t)live->mark;
     }
 }
@@ -447,6 +448,8 @@ static void meet(void *item, void *context)
     if (visit->visitor == NULL || UNLIKELY(table_scan_place(lookup_entry_hash(entry)) < visit->from))
         return;
     visit->keys++;
+    if (!snapshot_chooses(live->snapshot.choice, entry))
+        return;
     effort = effort_of(live->store, entry);
     visit->effort += effort;
     if (UNLIKELY(effort >= PIECE_EFFORT))
@@ -540,7 +543,8 @@ static void meet_left(void *item, void *context)
     struct visit *visit = context;
     const struct entry *entry = item;
 
-    if ((entry->flags & visit->live->mark) == 0 && table_scan_place(lookup_entry_hash(entry)) >= visit->from)
+    if ((entry->flags & visit->live->mark) == 0 && table_scan_place(lookup_entry_hash(entry)) >= visit->from &&
+        snapshot_chooses(visit->live->snapshot.choice, entry))
         show(visit, entry);
 }
 
@@ -971,7 +975,7 @@ struct live_snapshot *live_snapshot_begin(struct access *access, const struct li
     }
     if (i == ENTRY_MARKS)
         return NULL;
-    live->snapshot = (struct snapshot){.kind = &kind, .access = &live->walkers[0].access};
+    live->snapshot = (struct snapshot){.kind = &kind, .access = &live->walkers[0].access, .choice = options->choice};
     live->walker_count = options->threads;
     for (unsigned n = 0; n < live->walker_count; n++)
         begin_walker(&live->walkers[n], access->now_ms, options->gate);

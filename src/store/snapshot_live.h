@@ -10,6 +10,9 @@
  * changes are not written to. A key is written if its place is below the stripe's: (database, table_scan_place).
  * Databases count as they were at the moment; SWAPDB changes the map, not the places.
  *
+ * Of a snapshot that has some of the keys alone (snapshot_choice) a change asks whether it has this one: others are
+ * marked, and nothing is left of them.
+ *
  * FLUSHALL and FLUSHDB hand over tables that are not written to the end; the thread visits them and frees them. When
  * all keys are exchanged (access_exchange) the snapshot is cancelled.
  *
@@ -36,15 +39,16 @@ struct table;
 
 struct live_options {
     struct gate *gate;
-    unsigned threads;   /* 1 ... SNAPSHOT_THREADS_MOST: that write it (snapshot_each_by) */
-    uint64_t kept_most; /* bytes; 0: no bound */
+    unsigned threads;                     /* 1 ... SNAPSHOT_THREADS_MOST: that write it (snapshot_each_by) */
+    uint64_t kept_most;                   /* bytes; 0: no bound */
+    const struct snapshot_choice *choice; /* stays until its end; NULL: all keys */
 };
 
 /* The gate is owned: the moment is now, the time is that of the access. NULL: as many as possible run (ENTRY_MARKS). */
 struct live_snapshot *live_snapshot_begin(struct access *access, const struct live_options *options);
 /* The thread that writes it, once, before any of the following; no other thread uses them. */
 void live_snapshot_adopt(struct live_snapshot *live);
-struct snapshot *live_snapshot_keys(struct live_snapshot *live);
+struct snapshot *live_snapshot_keys(struct live_snapshot *live); /* also whoever began it, before that thread starts */
 /* It is written, or given up. Takes what is left of marks away. */
 void live_snapshot_end(struct live_snapshot **handle);
 

@@ -138,9 +138,30 @@ static void note(struct access *access, unsigned db, const struct entry *entry, 
     *value = number_of(entry);
 }
 
-static void take_picture(struct player *player, struct picture *picture)
+/* By what changes of a key change. */
+static bool is_chosen(const struct snapshot_choice *choice, const struct entry *entry)
 {
-    const struct access_visitor visitor = {.visit = note, .context = picture};
+    char scratch[ENTRY_INT_TEXT_BYTES];
+    const bool has_deadline = entry_expire_ms(entry) != EXPIRE_NEVER;
+
+    (void)choice;
+    if (entry->type == TYPE_HASH)
+        return has_deadline;
+    return has_deadline == (entry_string(entry, scratch).size % 2 == 0);
+}
+
+static const struct snapshot_choice some_keys = {.has = is_chosen};
+
+static void note_chosen(struct access *access, unsigned db, const struct entry *entry, void *context)
+{
+    if (is_chosen(&some_keys, entry))
+        note(access, db, entry, context);
+}
+
+/* choice: these keys; NULL: all. */
+static void take_picture(struct player *player, const struct snapshot_choice *choice, struct picture *picture)
+{
+    const struct access_visitor visitor = {.visit = choice != NULL ? note_chosen : note, .context = picture};
 
     memset(picture, 0, sizeof(*picture));
     for (unsigned db = 0; db < DATABASES; db++)
@@ -418,6 +439,7 @@ struct saving {
     struct live_snapshot *live;
     struct picture *picture; /* each thread writes the values of its keys */
     struct random random;
+    const struct snapshot_choice *choice;
     bool is_cut;       /* one of the threads stops in the middle */
     unsigned cut_part; /* that one */
     bool is_whole;
@@ -616,9 +638,9 @@ static void teardown(void)
 
 static struct live_snapshot *begin_at_gate(struct player *owner, struct saving *saving, unsigned i)
 {
-    const struct live_options options = {.gate = &the_gate, .threads = 1 + below(owner, 4)};
+    const struct live_options options = {.gate = &the_gate, .threads = 1 + below(owner, 4), .choice = saving->choice};
 
-    take_picture(owner, &expected[i]);
+    take_picture(owner, saving->choice, &expected[i]);
     saving->picture = &seen[i];
     random_seed(&saving->random, random_u64(&owner->random));
     saving->live = live_snapshot_begin(&owner->access, &options);
@@ -664,9 +686,100 @@ static void each_key_is_visited_as_it_was(void **state)
     teardown();
 }
 
+static unsigned count_keys(const struct picture *picture)
+{
+    unsigned count = 0;
+
+    for (unsigned db = 0; db < DATABASES; db++) {
+        for (unsigned number = 0; number < KEYS; number++)
+            count += picture->values[db][number] != 0;
+    }
+    return count;
+}
+
+/* Also if a change makes it one that would not be chosen, or one that would. */
+static void keys_are_chosen_as_they_were(void **state)
+{
+    struct saving saving = {.choice = &some_keys};
+    unsigned chosen = 0, all = 0;
+    struct picture *picture = mem_alloc(sizeof(*picture));
+
+    (void)state;
+    setup("keys_are_chosen_as_they_were");
+    for (unsigned round = 0; round < rounds(100); round++) {
+        own(&players[0]);
+        take_picture(&players[0], NULL, picture);
+        gate_open(&players[0].member);
+        all += count_keys(picture);
+        (void)begin(&players[0], &saving, 0);
+        while (below(&players[0], 3) == 0)
+            shake(&players[0]);
+        thread_join(&saving.thread);
+        assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
+        chosen += count_keys(&seen[0]);
+    }
+    assert_true(chosen > all / 10 && chosen < all / 10 * 9);
+    assert_true(THREAD_SANITIZER || saving.large_count + saving.long_count > LARGE_KEYS);
+    mem_free(picture);
+    teardown();
+}
+
+static bool is_none(const struct snapshot_choice *choice, const struct entry *entry)
+{
+    (void)choice;
+    (void)entry;
+    return false;
+}
+
+static void change_each(struct player *owner)
+{
+    for (unsigned number = 0; number < KEYS; number++) {
+        char room[16];
+        const struct key key = name_key(number, room);
+        struct change change;
+
+        change_begin(&change, &owner->access, 0, &key);
+        change_key(owner, &change);
+        change_end(&change, EVENT_GENERIC, NULL);
+    }
+}
+
+static void of_a_key_that_is_not_chosen_nothing_is_left(void **state)
+{
+    static const struct snapshot_choice none = {.has = is_none};
+
+    struct saving saving = {.choice = &none};
+    struct player *owner = &players[0];
+    struct live_costs costs;
+    struct picture *picture = mem_alloc(sizeof(*picture));
+
+    (void)state;
+    setup("of_a_key_that_is_not_chosen_nothing_is_left");
+    stop_writers();
+    own(owner);
+    change_each(owner);
+    take_picture(owner, NULL, picture);
+    assert_true(count_keys(picture) > KEYS / 4);
+    saving.live = live_snapshot_begin(&owner->access,
+                                      &(struct live_options){.gate = &the_gate, .threads = 1, .choice = saving.choice});
+    change_each(owner);
+    access_flush_db(&owner->access, 1, true);
+    gate_open(&owner->member);
+    saving.picture = &seen[0];
+    random_seed(&saving.random, random_u64(&owner->random));
+    live_snapshot_adopt(saving.live);
+    costs = live_snapshot_costs(saving.live);
+    assert_true(costs.kept_bytes == 0 && costs.kept_keys <= STRIPES); /* flushed tables */
+    save(&saving);
+    assert_true(saving.is_whole);
+    assert_int_equal(count_keys(&seen[0]), 0);
+    mem_free(picture);
+    teardown();
+}
+
 static void several_may_run_at_once(void **state)
 {
-    struct saving saving[ENTRY_MARKS] = {{.live = NULL}};
+    struct saving saving[ENTRY_MARKS] = {{.choice = NULL}, {.choice = &some_keys}};
     const struct live_options options = {.gate = &the_gate, .threads = 2};
 
     (void)state;
@@ -1039,10 +1152,16 @@ static void a_long_string_counts_when_no_key_has_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_key_is_visited_as_it_was),           cmocka_unit_test(several_may_run_at_once),
-        cmocka_unit_test(one_that_stops_early_leaves_nothing),     cmocka_unit_test(a_mark_in_a_swapped_database_goes),
-        cmocka_unit_test(a_change_that_was_left_keeps_nothing),    cmocka_unit_test(deadlines_come_and_go),
-        cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),   cmocka_unit_test(a_long_string_is_changed_in_place),
+        cmocka_unit_test(each_key_is_visited_as_it_was),
+        cmocka_unit_test(several_may_run_at_once),
+        cmocka_unit_test(keys_are_chosen_as_they_were),
+        cmocka_unit_test(of_a_key_that_is_not_chosen_nothing_is_left),
+        cmocka_unit_test(one_that_stops_early_leaves_nothing),
+        cmocka_unit_test(a_mark_in_a_swapped_database_goes),
+        cmocka_unit_test(a_change_that_was_left_keeps_nothing),
+        cmocka_unit_test(deadlines_come_and_go),
+        cmocka_unit_test(a_hold_is_a_wait_where_somebody_waits),
+        cmocka_unit_test(a_long_string_is_changed_in_place),
         cmocka_unit_test(a_long_string_counts_when_no_key_has_it),
     };
     int failed;
