@@ -85,14 +85,6 @@ static void now(struct data_order *order)
     moment_fini(&moment);
 }
 
-static const struct part *written; /* global: a forked child's; NULL: all is written */
-
-void node_files_write_part(const struct part *part)
-{
-    assert(child_is_copy());
-    written = part;
-}
-
 /* What a stripe's window was at the moment: records, each behind its size. */
 struct left_records {
     struct mpsc_node node;
@@ -102,6 +94,7 @@ struct left_records {
 /* Where operations are taken back, and what a thread writes of a moment while the window changes. */
 static struct {
     struct window_copy *copy; /* const once it is there; created with the gate owned */
+    const struct part *part;  /* const while it is kept; NULL: of all keys */
     bool is_kept;             /* written with the gate owned, then by the snapshot's thread */
     _Atomic bool is_let_go;   /* atomic: relaxed; nobody wants the rest */
     struct mpsc left;         /* the snapshot's thread takes them out */
@@ -152,25 +145,33 @@ static void put_list(struct access *access, const struct window_key *known, stru
     rdb_writer_fini(&writer);
 }
 
+struct putting {
+    struct buffer *out;
+    const struct part *part; /* NULL: all */
+};
+
 static void put_known(struct access *access, struct window_key *known, void *context)
 {
+    const struct putting *putting = context;
     const struct moment_record record = {.db = db_in_file(access->store, known->db),
                                          .name = window_name(known).name,
                                          .base = merge_record_last(&known->record),
                                          .dirty = known->dirty,
                                          .base_overwrote = known->record.base_overwrote && known->record.count == 0};
 
-    if (written != NULL && !part_crosses(written, record.base, record.base_overwrote))
+    if (putting->part != NULL && !part_crosses(putting->part, record.base, record.base_overwrote))
         return;
     if (known->record.count != 0)
-        put_list(access, known, context);
-    else if (known->record.value == NULL || (known->dirty.stamp != 0 && written == NULL))
-        put_sized(context, &record); /* else its version says as much */
+        put_list(access, known, putting->out);
+    else if (known->record.value == NULL || (known->dirty.stamp != 0 && putting->part == NULL))
+        put_sized(putting->out, &record); /* else its version says as much */
 }
 
-static void put_stripe(struct access *access, uint32_t stripe, struct buffer *out)
+static void put_stripe(struct access *access, uint32_t stripe, const struct part *part, struct buffer *out)
 {
-    window_each(access, stripe, put_known, out);
+    struct putting putting = {out, part};
+
+    window_each(access, stripe, put_known, &putting);
 }
 
 static void make_copy(const struct store *store)
@@ -188,14 +189,14 @@ static void leave(struct window_keeper *keeper, struct access *access, uint32_t 
     if (atomic_load_explicit(&window_kept.is_let_go, memory_order_relaxed))
         return;
     left = mem_alloc_zero(sizeof(*left));
-    put_stripe(access, stripe, &left->records);
+    put_stripe(access, stripe, window_kept.part, &left->records);
     if (left->records.size != 0)
         mpsc_push(&window_kept.left, &left->node);
     else
         mem_free(left);
 }
 
-static void keep(void)
+static void keep(const struct snapshot *keys)
 {
     static struct window_keeper keeper = {.leave = leave};
     struct store *store = server_instance()->store;
@@ -205,6 +206,7 @@ static void keep(void)
     if (store->window == NULL)
         return;
     make_copy(store);
+    window_kept.part = part_of_snapshot(keys);
     atomic_store_explicit(&window_kept.is_let_go, false, memory_order_relaxed);
     window_kept.is_kept = true;
     window_keep(store, &keeper);
@@ -214,7 +216,8 @@ struct giving {
     bool (*take)(struct slice record, void *context);
     void *context;
     bool is_live, is_wanted;
-    struct buffer records; /* of the stripe; it is not live */
+    const struct part *part; /* it is not live */
+    struct buffer records;   /* of the stripe; likewise */
 };
 
 static void give(struct giving *giving, const struct buffer *records)
@@ -233,7 +236,7 @@ static void hold_stripe(struct access *access, uint32_t stripe, void *context)
     if (giving->is_live)
         window_leave(access, stripe);
     else
-        put_stripe(access, stripe, &giving->records);
+        put_stripe(access, stripe, giving->part, &giving->records);
 }
 
 static bool give_some(void *context)
@@ -255,7 +258,11 @@ static bool give_some(void *context)
 
 static void give_records(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context)
 {
-    struct giving giving = {.take = take, .context = context, .is_live = snapshot_is_live(keys), .is_wanted = true};
+    struct giving giving = {.take = take,
+                            .context = context,
+                            .is_live = snapshot_is_live(keys),
+                            .is_wanted = true,
+                            .part = part_of_snapshot(keys)};
     const struct snapshot_holder holder = {hold_stripe, give_some, &giving};
 
     if (giving.is_live ? !window_kept.is_kept : keys->access->store->window == NULL)
@@ -499,8 +506,8 @@ static bool put_records(struct worker *worker, struct access *access, const stru
     return !has_lists(found) || put_lists(worker, found, error);
 }
 
-bool node_files_add_tombstones(struct worker *worker, const struct data_order_found *found,
-                               char error[DATA_ORDER_ERROR_BYTES])
+bool node_files_add_records(struct worker *worker, const struct data_order_found *found,
+                            char error[DATA_ORDER_ERROR_BYTES])
 {
     struct store_counters counters = {0};
     struct access access;

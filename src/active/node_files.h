@@ -17,13 +17,10 @@ must_check bool node_files_read_state(const char *path, struct moment *moment, c
 
 struct worker;
 
-/* In a forked child that writes a part of the data: of the window it gives the tombstones that cross. */
-struct part;
-void node_files_write_part(const struct part *part);
-/* Behind the keys of a part, with the gate owned: its tombstones are put into the window; the rest of the window stays.
- * Their keys are gone already. */
-must_check bool node_files_add_tombstones(struct worker *worker, const struct data_order_found *found,
-                                          char error[DATA_ORDER_ERROR_BYTES]);
+/* Behind the keys of a part, with the gate owned: its records are put into the window; the rest of the window stays.
+ * Their keys are those of the part, or gone already. */
+must_check bool node_files_add_records(struct worker *worker, const struct data_order_found *found,
+                                       char error[DATA_ORDER_ERROR_BYTES]);
 
 /* With the gate owned, behind the keys of such a file, while the node runs: floor, flushes and records of the window.
  * `node_adopt` is the caller's. False: `error` has the reason. worker: the caller's thread's; NULL: it has none. */

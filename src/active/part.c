@@ -4,7 +4,6 @@
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/gate.h"
-#include "base/mem.h"
 #include "server/core/server.h"
 #include "store/horizon.h"
 #include "store/origins.h"
@@ -70,13 +69,23 @@ static bool has_any(const struct merge_vector *have, const struct merge_vector *
     return false;
 }
 
+static const struct part *part_of_choice(const struct snapshot_choice *choice)
+{
+    return container_of((struct snapshot_choice *)(uintptr_t)choice, struct part, choice);
+}
+
+static bool chooses(const struct snapshot_choice *choice, const struct entry *entry)
+{
+    return part_entry_crosses(part_of_choice(choice), entry);
+}
+
 bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,
                uint64_t newest_library)
 {
     const struct store *store = server_instance()->store;
 
     gate_assert_alone();
-    *part = (struct part){.level = part_level(deeds, have)};
+    *part = (struct part){.choice = {.has = chooses}, .level = part_level(deeds, have)};
     merge_vector_copy(&part->have, have);
     if (has_any(have, deeds) && MAX(horizon_floor(&store->horizon), newest_library) <= part->level &&
         has_flushes(part, store))
@@ -99,105 +108,22 @@ bool part_crosses(const struct part *part, struct merge_place last, bool overwro
 /* A key without a version is of a plain file, which was the first that its node had. */
 bool part_entry_crosses(const struct part *part, const struct entry *entry)
 {
-    const struct origins *origins = &server_instance()->store->origins;
+    struct store *store = server_instance()->store;
     const uint64_t version = entry_version(entry);
     struct merge_place last;
 
     if (version == 0)
         return part->level == 0;
-    last = (struct merge_place){version_stamp(version), origins_id(origins, version_origin(version))};
+    last = (struct merge_place){version_stamp(version), origins_of_version(&store->origins, version)};
     return part_crosses(part, last, version_overwrote(version));
 }
 
-/* ------------------------------------------------------------------------------------------------- the snapshot -- */
-
-static struct part_snapshot *of(const struct snapshot *snapshot)
+const struct part *part_of_snapshot(const struct snapshot *keys)
 {
-    return container_of((struct snapshot *)(uintptr_t)snapshot, struct part_snapshot, snapshot);
-}
-
-static unsigned some_database_bound(const struct snapshot *snapshot)
-{
-    return snapshot_database_bound(of(snapshot)->all);
-}
-
-struct sieve {
-    const struct part *part;
-    const struct snapshot_visitor *visitor; /* NULL: it counts */
-    struct database_totals *totals;         /* by database */
-};
-
-static void visit(struct access *access, unsigned db, const struct entry *entry, void *context)
-{
-    struct sieve *sieve = context;
-
-    if (!part_entry_crosses(sieve->part, entry))
-        return;
-    if (sieve->visitor != NULL) {
-        sieve->visitor->visit(access, db, entry, sieve->visitor->context);
-    } else {
-        sieve->totals[db].keys++;
-        sieve->totals[db].expires += entry_expire_ms(entry) != EXPIRE_NEVER;
-    }
-}
-
-static bool rest(void *context)
-{
-    const struct sieve *sieve = context;
-
-    return sieve->visitor == NULL || sieve->visitor->rest == NULL || sieve->visitor->rest(sieve->visitor->context);
-}
-
-static bool sift(const struct part_snapshot *some, struct sieve *sieve)
-{
-    const struct snapshot_visitor visitor = {.visit = visit,
-                                             .rest = rest,
-                                             .context = sieve,
-                                             .sees_expired = sieve->visitor == NULL || sieve->visitor->sees_expired};
-
-    sieve->part = some->part;
-    return snapshot_each(some->all, &visitor);
-}
-
-static void some_totals(const struct snapshot *snapshot, unsigned db, struct database_totals *totals)
-{
-    const struct part_snapshot *some = of(snapshot);
-
-    *totals = some->totals[db];
-}
-
-static bool some_each(struct snapshot *snapshot, const struct snapshot_visitor *visitor, unsigned count)
-{
-    struct sieve sieve = {.visitor = visitor};
-
-    assert(count == 1);
-    return sift(of(snapshot), &sieve);
-}
-
-static bool some_each_stripe(struct snapshot *snapshot, const struct snapshot_holder *holder)
-{
-    return snapshot_each_stripe(of(snapshot)->all, holder);
-}
-
-void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part)
-{
-    static const struct snapshot_kind kind = {.database_bound = some_database_bound,
-                                              .totals = some_totals,
-                                              .each = some_each,
-                                              .each_stripe = some_each_stripe};
-
-    struct sieve sieve = {.visitor = NULL};
-    bool is_whole;
-
-    *some = (struct part_snapshot){.snapshot = {.kind = &kind, .access = all->access}, .all = all, .part = part};
-    some->totals = sieve.totals = mem_alloc_zero(snapshot_database_bound(all) * sizeof(*some->totals));
-    is_whole = sift(some, &sieve);
-    assert(is_whole);
-}
-
-void part_snapshot_fini(struct part_snapshot *some)
-{
-    mem_free(some->totals);
+    if (snapshot_has_all(keys))
+        return NULL;
+    assert(keys->choice->has == chooses);
+    return part_of_choice(keys->choice);
 }
 
 /* ------------------------------------------------------------------------------------------------- a set of keys -- */

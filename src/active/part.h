@@ -22,7 +22,8 @@
 #include <stdint.h>
 
 struct part {
-    struct merge_vector have; /* what the other one has */
+    struct snapshot_choice choice; /* these keys, for a snapshot */
+    struct merge_vector have;      /* what the other one has */
     uint64_t level;
 };
 
@@ -36,20 +37,13 @@ must_check bool part_make(struct part *part, const struct merge_vector *deeds, c
 /* With the gate owned: the stamp of the last operation on a library of functions that is known. */
 uint64_t part_newest_library(struct access *access);
 
-/* `last`: of the key, and whether it overwrote. */
+/* `last`: of the key, and whether it overwrote. An origin that is not known any more: the other one is not sure to have
+ * it. */
 bool part_crosses(const struct part *part, struct merge_place last, bool overwrote);
 bool part_entry_crosses(const struct part *part, const struct entry *entry);
 
-/* The keys that cross, as a snapshot of their own. Both have to outlive it. Keys are visited twice, to be counted
- * first: so `all` is one of data that do not change. */
-struct part_snapshot {
-    struct snapshot snapshot; /* first */
-    struct snapshot *all;
-    const struct part *part;
-    struct database_totals *totals; /* by database */
-};
-void part_snapshot_init(struct part_snapshot *some, struct snapshot *all, const struct part *part);
-void part_snapshot_fini(struct part_snapshot *some);
+/* The part whose keys a snapshot has; NULL: it has all. */
+const struct part *part_of_snapshot(const struct snapshot *keys);
 
 /* --- the receiver's: a set of keys --- */
 

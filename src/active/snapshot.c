@@ -152,18 +152,9 @@ int snapshot_fd(const struct snapshot_gift *gift, uint64_t *bytes)
 
 static void run_child(struct snapshot *keys, struct child_report *report, void *context)
 {
-    struct part_snapshot some;
-
     (void)context;
-    if (given.is_part) {
-        part_snapshot_init(&some, keys, &given.part);
-        node_files_write_part(&given.part);
-        keys = &some.snapshot;
-    }
     given.work.context = report;
     report->status = persistence_save_sync(&given.work, keys, &given.result);
-    if (given.is_part)
-        part_snapshot_fini(&some);
     report->keys = given.result.keys;
     report->bytes = given.result.bytes;
     (void)snprintf(report->error, sizeof(report->error), "%s", given.result.error);
@@ -378,7 +369,7 @@ static void start(struct worker *worker)
     count = given.is_part ? 1 : choose(true);
     if (count == 0)
         return;
-    task.needs_copy = given.is_part;
+    task.choice = given.is_part ? &given.part.choice : NULL;
     prepare();
     given.child_runs = child_start(&task);
     if (given.child_runs) {
@@ -386,7 +377,7 @@ static void start(struct worker *worker)
         log_notice("Background saving of the state for %u peers started by %s%s", count, child_name(CHILD_STATE),
                    given.is_part ? ": the part that is missing there" : "");
     } else {
-        log_warning("Can't save the state for peers: fork: %s", strerror(errno));
+        log_warning("Can't save the state for peers: %s", strerror(errno));
         (void)hand_out(NULL);
     }
 }
@@ -395,7 +386,7 @@ static void look(struct worker *worker)
 {
     worker_assert_zero(worker);
     if (atomic_load_explicit(&given.waiting, memory_order_relaxed) == 0 || given.child_runs ||
-        !child_may_start(CHILD_STATE, true) || loading_runs() || loading_replaces() || !active_is_on() ||
+        !child_may_start(CHILD_STATE) || loading_runs() || loading_replaces() || !active_is_on() ||
         server_is_stopping(worker->server)) {
         exclusive_drop(worker, GATE_WISH_STATE);
         return;
@@ -407,7 +398,7 @@ static void look(struct worker *worker)
     }
     if (!exclusive_begin(worker, GATE_WISH_STATE))
         return; /* looks again when it is woken */
-    if (!loading_runs() && child_may_start(CHILD_STATE, true))
+    if (!loading_runs() && child_may_start(CHILD_STATE))
         start(worker);
     exclusive_end(worker);
 }

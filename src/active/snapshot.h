@@ -27,7 +27,7 @@ struct snapshot_gift;
 
 enum snapshot_state {
     SNAPSHOT_WAITS, /* until a child can begin */
-    SNAPSHOT_MAKES, /* a child writes it */
+    SNAPSHOT_MAKES, /* a child writes it: a thread, or a process */
     SNAPSHOT_READY, /* the file is whole */
     SNAPSHOT_FAILED /* the log has the reason; end it, and let the other ask again */
 };

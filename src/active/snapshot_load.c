@@ -199,7 +199,7 @@ static bool may_replace(void *context)
 static bool restore_window(struct worker *worker)
 {
     if (taken.moment.is_part)
-        return node_files_add_tombstones(worker, &taken.found, taken.error);
+        return node_files_add_records(worker, &taken.found, taken.error);
     return node_files_restore_window(worker, &taken.moment, &taken.found, taken.error);
 }
 
@@ -216,7 +216,15 @@ struct part_reader {
     struct rdb_handler handler; /* first */
     struct access *access;
     struct part_keys deleted; /* not among those of the part before its end: they are many, and these are looked for */
+    struct buffer listed;     /* keys with a list or a mark, each a listed_key */
     uint64_t deleted_here;
+};
+
+/* Then the name. Records stand in front of the keys or behind them, so only at the end it is known whether the part has
+ * this one, too. */
+struct listed_key {
+    size_t name_size;
+    unsigned db;
 };
 
 /* What is known of a key of the part goes; of two that could not give first, this node's is kept beside. */
@@ -250,32 +258,60 @@ static bool pass_library(struct rdb_handler *handler, struct rdb_reader *reader,
     return true;
 }
 
-/* A tombstone, or the list of a key that is not among those before it: the key goes. */
-static void note_aux(struct rdb_handler *handler, struct slice name, struct slice value)
+/* It is no key of the part: it goes. */
+static void delete_here(struct part_reader *reader, unsigned db, struct slice name)
 {
-    struct part_reader *reader = (struct part_reader *)handler;
-    struct moment_record record;
-    char reason[MOMENT_ERROR_BYTES];
+    const struct key key = key_make(name);
     struct change change;
-    struct key key;
 
-    if (!slice_equal(name, RDB_AUX_ORDER_RECORD) ||
-        !moment_read_record(value, reader->access->store->database_count, &record, reason))
-        return; /* what is wrong is told behind the keys */
-    key = key_make(record.name);
-    if (record.db >= reader->access->store->database_count || /* a library's, which no part has */
-        (record.steps.count != 0 && part_keys_has(&taken.part, record.db, &key))) {
-        moment_record_fini(&record);
-        return;
-    }
-    give_way(reader->access, &reader->deleted, record.db, record.name);
-    change_begin(&change, reader->access, record.db, &key);
+    give_way(reader->access, &reader->deleted, db, name);
+    change_begin(&change, reader->access, db, &key);
     if (change_entry(&change) != NULL) {
         change_delete(&change);
         reader->deleted_here++;
     }
     change_abandon(&change);
+}
+
+static void note_aux(struct rdb_handler *handler, struct slice name, struct slice value)
+{
+    struct part_reader *reader = (struct part_reader *)handler;
+    struct moment_record record;
+    char reason[MOMENT_ERROR_BYTES];
+
+    if (!slice_equal(name, RDB_AUX_ORDER_RECORD) ||
+        !moment_read_record(value, reader->access->store->database_count, &record, reason))
+        return; /* what is wrong is told behind the keys */
+    if (record.db >= reader->access->store->database_count) {
+        /* a library's, which no part has */
+    } else if (record.steps.count != 0 || record.dirty.stamp != 0) {
+        const struct listed_key listed = {record.name.size, record.db};
+
+        buffer_append(&reader->listed, &listed, sizeof(listed));
+        buffer_append_slice(&reader->listed, record.name);
+    } else {
+        delete_here(reader, record.db, record.name); /* a tombstone */
+    }
     moment_record_fini(&record);
+}
+
+static void end_listed(struct part_reader *reader)
+{
+    const char *at = reader->listed.data, *end = at + reader->listed.size;
+
+    while (at != end) {
+        struct listed_key listed;
+        struct slice name;
+        struct key key;
+
+        memcpy(&listed, at, sizeof(listed));
+        name = slice_make(at + sizeof(listed), listed.name_size);
+        at += sizeof(listed) + listed.name_size;
+        key = key_make(name);
+        if (!part_keys_has(&taken.part, listed.db, &key))
+            delete_here(reader, listed.db, name);
+    }
+    buffer_fini(&reader->listed);
 }
 
 /* The file was checked; a disk that fails now fails again when it is loaded. */
@@ -299,6 +335,7 @@ static void make_room(struct worker *worker, void *context)
     if (rdb_read_file(&reader, &part.handler) && rewind_file(NULL))
         status = STATUS_OK;
     rdb_reader_fini(&reader);
+    end_listed(&part);
     part_keys_add_all(&taken.part, &part.deleted);
     part_keys_fini(&part.deleted);
     log_notice("A part of the state: %" PRIu32 " keys, of which %" PRIu64 " were there and are deleted",

@@ -583,14 +583,14 @@ static void begin_if_due(struct worker *worker)
     struct group group;
     bool is_diskless = false;
 
-    if (!child_may_start(CHILD_SYNC, false) || loading_runs() || server_is_stopping(worker->server) ||
+    if (!child_may_start(CHILD_SYNC) || loading_runs() || server_is_stopping(worker->server) ||
         !is_due(&group, &is_diskless)) {
         exclusive_drop(worker, GATE_WISH_SYNC);
         return;
     }
     if (!exclusive_begin(worker, GATE_WISH_SYNC))
         return; /* looks again when it is woken */
-    if (child_may_start(CHILD_SYNC, false) && is_due(&group, &is_diskless))
+    if (child_may_start(CHILD_SYNC) && is_due(&group, &is_diskless))
         start(worker, &group, is_diskless);
     exclusive_end(worker);
     wake_all(worker);

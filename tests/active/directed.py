@@ -1334,6 +1334,51 @@ def all_is_given_by_threads_while_all_is_written(env):
 
 
 @test("core", only="ours")
+def a_part_is_given_while_all_is_written(env):
+    """Both come back behind cut histories: each gets the keys alone that it lacks, as of one moment, while these and
+    all others are changed. Nothing is lost, and nothing is there twice."""
+    count, others, steps = 40, 4000, 7
+    for method in ("threads", "fork"):
+        options = ("--snapshot-method", method, "--active-history-limit", "0", "--rdb-key-save-delay", "2000",
+                   "--active-peer-timeout", "3600")
+        with env.mesh(2, options=options) as mesh:
+            a, b = mesh.nodes
+            mesh.settle(30)
+            a.calls([["SET", "other:%d" % number, "o" * 100] for number in range(others)])
+            begin_moment(mesh, count)
+            forks = [int(node.info("stats")["total_forks"]) for node in mesh.nodes]
+            for step in range(2):
+                for node in mesh.nodes:
+                    change_all(node, count, step)
+            a.ask("DEL", "other:0")
+            mesh.heal()
+            wait_until(lambda: any("the part that is missing there" in node.log(1 << 20) for node in mesh.nodes), 30,
+                       lambda: "a part begins\n%s" % a.log(2000))
+            giver = next(node for node in mesh.nodes if "the part that is missing there" in node.log(1 << 20))
+            kept = 0    # of the last state: the receiver's own may come next
+            for step in range(2, steps):
+                for node in (giver, *[node for node in mesh.nodes if node is not giver]):
+                    change_all(node, count, step)
+                    kept = max(kept, int(giver.info("persistence")["snapshot_kept_keys"]))
+                    node.calls([["SET", "other:%d" % number, "%d%d" % (node.index, step)]
+                                for number in range(1 + node.index, others, 7)])
+            mesh.settle(60)
+            env.expect(mesh, [("GET", "n:1"), ("LLEN", "list:1"), ("STRLEN", "text:1"), ("XLEN", "stream:1"),
+                              ("HGET", "hash:1", "n"), ("ZSCORE", "zset:1", "m"), ("EXISTS", "other:0", "only:1")],
+                       [b"%d" % (1000 + 3 * steps), 1 + 2 * steps, 1 + 6 * steps, 1 + 2 * steps,
+                        b"%d" % (1 + 2 * steps), b"%d" % (1 + 2 * steps), 0])
+            if method == "threads" and kept == 0:
+                raise Wrong("nothing was changed meanwhile")
+            forked = [int(node.info("stats")["total_forks"]) - was for node, was in zip(mesh.nodes, forks)]
+            if any(forked) != (method == "fork"):
+                raise Wrong("%s: forks %s" % (method, forked))
+            states = [int(re.search("state_bytes=(\d+)", line).group(1))
+                      for node in mesh.nodes for line in peer_lines(node)]
+            if not any(states) or max(states) > others * 100:
+                raise Wrong("states of %s bytes have crossed" % states)
+
+
+@test("core", only="ours")
 def a_file_with_wrong_lists(env):
     """What is not possible in the list of a key is told, and the server does not start."""
     with env.mesh(2, options=("--rdbcompression", "no")) as mesh:

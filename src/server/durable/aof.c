@@ -397,7 +397,7 @@ enum aof_rewrite_start aof_rewrite(struct access *access)
         return AOF_REWRITE_RUNS;
     if (GET(state) == AOF_SUSPENDED) /* not of data that is not whole, and not without a writer */
         SET(is_new, !loading_runs());
-    if (GET(state) == AOF_SUSPENDED || loading_runs() || !child_may_start(CHILD_AOF, false) || is_in_transaction() ||
+    if (GET(state) == AOF_SUSPENDED || loading_runs() || !child_may_start(CHILD_AOF) || is_in_transaction() ||
         is_writer_in_the_way()) {
         SET(is_scheduled, true);
         log_notice("AOF background was scheduled");
@@ -498,7 +498,7 @@ static void rewrite_at_gate(struct worker *worker, double growth)
 static bool may_begin(const struct worker *worker)
 {
     return GET(state) != AOF_STOPPING && GET(state) != AOF_SUSPENDED && !aof_writer_is_ending() &&
-           phase_now() == PHASE_NONE && child_may_start(CHILD_AOF, false) && !loading_runs() &&
+           phase_now() == PHASE_NONE && child_may_start(CHILD_AOF) && !loading_runs() &&
            !atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) &&
            !atomic_load_explicit(&worker->server->stopping, memory_order_relaxed);
 }

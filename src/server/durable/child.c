@@ -196,7 +196,7 @@ void child_become(int kept_fd, int other_fd)
 static void NORETURN run_child(const struct child_task *task, int pipe_end)
 {
     struct child_report report = {.status = STATUS_OK};
-    struct snapshot keys = snapshot_of_access(task->access);
+    struct snapshot keys = snapshot_of_chosen(task->access, task->choice);
 
     child_become(pipe_end, task->kept_fd);
     limit_life();
@@ -311,7 +311,8 @@ static bool start_thread(struct slot *slot, uint64_t start_us)
 {
     const struct live_options options = {.gate = &server_instance()->gate,
                                          .threads = snapshot_thread_count(),
-                                         .kept_most = snapshot_kept_most()};
+                                         .kept_most = snapshot_kept_most(),
+                                         .choice = slot->task.choice};
     struct live_snapshot *live = live_snapshot_begin(slot->task.access, &options);
 
     if (live == NULL) {
@@ -320,7 +321,7 @@ static bool start_thread(struct slot *slot, uint64_t start_us)
     }
     assert(slot->pipe < 0 && !slot->thread.started);
     if (slot->task.has_order)
-        data_order_keep();
+        data_order_keep(live_snapshot_keys(live));
     note_numbers(slot, true, start_us);
     spinlock_acquire(&slot->lock);
     atomic_store_explicit(&slot->live, live, memory_order_relaxed);
@@ -373,14 +374,14 @@ static bool start_process(struct slot *slot, uint64_t start_us)
     return true;
 }
 
-static bool uses_thread(bool needs_copy)
+static bool uses_thread(void)
 {
-    return !needs_copy && snapshot_method() == SNAPSHOT_THREADS;
+    return snapshot_method() == SNAPSHOT_THREADS;
 }
 
-bool child_may_start(enum child_kind kind, bool needs_copy)
+bool child_may_start(enum child_kind kind)
 {
-    const bool is_to_be_thread = uses_thread(needs_copy);
+    const bool is_to_be_thread = uses_thread();
 
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
         const enum child_kind other = kind_of(&slots[i]);
@@ -400,12 +401,12 @@ bool child_start(const struct child_task *task)
 
     gate_assert_alone();
     assert(task->run != NULL && task->done != NULL);
-    if (!child_may_start(task->kind, task->needs_copy)) {
+    if (!child_may_start(task->kind)) {
         errno = EEXIST;
         return false;
     }
     slot->task = *task;
-    has_started = uses_thread(task->needs_copy) ? start_thread(slot, start_us) : start_process(slot, start_us);
+    has_started = uses_thread() ? start_thread(slot, start_us) : start_process(slot, start_us);
     if (!has_started) {
         const int error = errno;
 

@@ -37,16 +37,16 @@ struct child_task {
     void (*run)(struct snapshot *keys, struct child_report *report, void *context);
     /* In the server's main thread, after the end. `error` has the reason of a failure, or is "". */
     void (*done)(const struct child_report *report, void *context);
-    void *context;         /* the pointer exists in both processes */
-    int kept_fd;           /* the child's, such as a pipe for its work: here it is closed; 0: none */
-    struct access *access; /* gives the keys */
-    uint64_t keys_total;   /* for INFO */
-    bool needs_copy;       /* only in a process of its own: it visits the keys twice */
-    bool has_order;        /* it writes what data_order.h has of the moment */
+    void *context;                        /* the pointer exists in both processes */
+    int kept_fd;                          /* the child's, such as a pipe for its work: here it is closed; 0: none */
+    struct access *access;                /* gives the keys */
+    uint64_t keys_total;                  /* for INFO */
+    const struct snapshot_choice *choice; /* the keys that it gets; stays until `done`; NULL: all */
+    bool has_order;                       /* it writes what data_order.h has of the moment */
 };
 
 /* Whether what runs leaves room; any thread, but only the owner of the gate knows that it stays so. */
-bool child_may_start(enum child_kind kind, bool needs_copy);
+bool child_may_start(enum child_kind kind);
 /* Whoever calls owns the gate. False: there is no room (EEXIST), or errno has the system's reason. */
 must_check bool child_start(const struct child_task *task);
 /* Worker 0, ten times a second, and when it is woken: reads the reports, and checks which have ended. */

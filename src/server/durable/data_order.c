@@ -46,11 +46,11 @@ void data_order_stored(void)
         keeper->stored();
 }
 
-void data_order_keep(void)
+void data_order_keep(const struct snapshot *keys)
 {
     gate_assert_alone();
     if (is_on())
-        keeper->keep();
+        keeper->keep(keys);
 }
 
 void data_order_let_go(struct snapshot *keys)

@@ -505,7 +505,7 @@ must_check static bool start_task(struct access *access, void (*done)(const stru
 bool persistence_may_start_child(void)
 {
     gate_assert_alone();
-    return child_may_start(CHILD_RDB, false);
+    return child_may_start(CHILD_RDB);
 }
 
 bool persistence_may_save_aside(void)
@@ -589,7 +589,7 @@ static void look(struct worker *worker)
     worker_assert_zero(worker);
     child_look();
     reaper_look();
-    if (!child_may_start(CHILD_RDB, false) || loading_runs() || !is_due() ||
+    if (!child_may_start(CHILD_RDB) || loading_runs() || !is_due() ||
         atomic_load_explicit(&worker->server->cron_paused, memory_order_relaxed) ||
         atomic_load_explicit(&worker->server->stopping, memory_order_relaxed)) {
         exclusive_drop(worker, GATE_WISH_SAVE); /* somebody else was faster */
