@@ -163,7 +163,7 @@ static void put_known(struct access *access, struct window_key *known, void *con
         return;
     if (known->record.count != 0)
         put_list(access, known, putting->out);
-    else if (known->record.value == NULL || (known->dirty.stamp != 0 && putting->part == NULL))
+    else if (known->record.value == NULL || known->dirty.stamp != 0)
         put_sized(putting->out, &record); /* else its version says as much */
 }
 

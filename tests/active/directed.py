@@ -1379,6 +1379,40 @@ def a_part_is_given_while_all_is_written(env):
 
 
 @test("core", only="ours")
+def a_part_has_the_marks_of_its_keys(env):
+    """A node that comes back behind cut histories gets doubtful values while they wait to be written anew: it knows
+    that they are, too, so they are also if the node that gave them is gone for good."""
+    for method in ("threads", "fork"):
+        options = ("--snapshot-method", method, "--active-window-size", "1048576", "--active-repair-rate", "1",
+                   "--active-history-limit", "0", "--active-peer-timeout", "3600")
+        with env.mesh(3, options=options) as mesh:
+            a, b, c = mesh.nodes
+            lists = ["list:%d" % number for number in range(50)]
+            mesh.settle(30)
+            a.calls([["SET", "other:%d" % number, "x" * 1000] for number in range(3000)])
+            mesh.settle(30)
+            mesh.cut()
+            for step in range(40):
+                for node in (a, b):
+                    node.calls([["RPUSH", key, b"x" * 200] for key in lists])
+            mesh.heal((0, 1), (1, 0))
+            wait_until(lambda: int(a.info("replication")["active_dirty_keys"]) > 30, 20, "keys are late")
+            mesh.heal((2, 0))
+            wait_until(lambda: (got := c.call("LLEN", "list:49"))[0] == ":" and int(got[1]) > 0, 30, "it has the part")
+            dirty = [int(node.info("replication")["active_dirty_keys"]) for node in (a, c)]
+            if "the part that is missing there" not in a.log(1 << 20):
+                raise Wrong("no part was given")
+            if min(dirty) < 20:
+                raise Wrong("%s: dirty keys of who gave and who got: %s" % (method, dirty))
+            mesh.disconnect(2, 0)
+            for node in mesh.nodes:
+                node.ask("CONFIG", "SET", "active-repair-rate", "1000")
+            mesh.connect(2, 0)
+            mesh.heal()
+            mesh.settle(60)
+
+
+@test("core", only="ours")
 def a_file_with_wrong_lists(env):
     """What is not possible in the list of a key is told, and the server does not start."""
     with env.mesh(2, options=("--rdbcompression", "no")) as mesh:
