@@ -28,24 +28,6 @@ static bool has_flushes(const struct part *part, const struct store *store)
     return true;
 }
 
-static void note_library(struct access *access, struct window_key *known, void *context)
-{
-    uint64_t *newest = context;
-
-    if (known->db == horizon_libraries_db(&access->store->horizon))
-        *newest = MAX(*newest, merge_record_last(&known->record).stamp);
-}
-
-uint64_t part_newest_library(struct access *access)
-{
-    uint64_t newest = 0;
-
-    gate_assert_alone();
-    for (uint32_t i = 0; i <= access->store->stripe_mask; i++)
-        window_each(access, i, note_library, &newest);
-    return newest;
-}
-
 uint64_t part_level(const struct merge_vector *deeds, const struct merge_vector *have)
 {
     uint64_t level = UINT64_MAX;
@@ -79,15 +61,14 @@ static bool chooses(const struct snapshot_choice *choice, const struct entry *en
     return part_entry_crosses(part_of_choice(choice), entry);
 }
 
-bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,
-               uint64_t newest_library)
+bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have)
 {
     const struct store *store = server_instance()->store;
 
     gate_assert_alone();
     *part = (struct part){.choice = {.has = chooses}, .level = part_level(deeds, have)};
     merge_vector_copy(&part->have, have);
-    if (has_any(have, deeds) && MAX(horizon_floor(&store->horizon), newest_library) <= part->level &&
+    if (has_any(have, deeds) && MAX(horizon_floor(&store->horizon), window_newest_library(store)) <= part->level &&
         has_flushes(part, store))
         return true;
     part_fini(part);

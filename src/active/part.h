@@ -32,10 +32,7 @@ uint64_t part_level(const struct merge_vector *deeds, const struct merge_vector 
 
 void part_fini(struct part *part); /* zeroed memory is fine */
 /* With the gate owned. `deeds`: of this node. True: a part will do; end it with part_fini. */
-must_check bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have,
-                          uint64_t newest_library);
-/* With the gate owned: the stamp of the last operation on a library of functions that is known. */
-uint64_t part_newest_library(struct access *access);
+must_check bool part_make(struct part *part, const struct merge_vector *deeds, const struct merge_vector *have);
 
 /* `last`: of the key, and whether it overwrote. An origin that is not known any more: the other one is not sure to have
  * it. */

@@ -309,9 +309,8 @@ static void make_members(void)
 }
 
 /* One that may get a part, if it can be told what it lacks. */
-static bool choose_part(struct access *access)
+static bool choose_part(void)
 {
-    const uint64_t newest_library = part_newest_library(access);
     struct merge_account account = {.clock = 0};
     bool is_chosen = false;
 
@@ -320,8 +319,7 @@ static bool choose_part(struct access *access)
     LIST_FOREACH(node, &given.gifts) {
         struct snapshot_gift *gift = container_of(node, struct snapshot_gift, node);
 
-        if (gift->may_go && gift->may_be_part &&
-            part_make(&given.part, &account.deeds, &gift->hello.vector, newest_library)) {
+        if (gift->may_go && gift->may_be_part && part_make(&given.part, &account.deeds, &gift->hello.vector)) {
             gift->takes_part = true;
             is_chosen = true;
             break;
@@ -365,7 +363,7 @@ static void start(struct worker *worker)
     gate_assert_alone();
     access_begin(access, worker_now_ms(worker), true);
     part_fini(&given.part);
-    given.is_part = choose_part(access);
+    given.is_part = choose_part();
     count = given.is_part ? 1 : choose(true);
     if (count == 0)
         return;

@@ -36,6 +36,7 @@ struct window {
     struct window_keeper *_Atomic keeper; /* atomic: relaxed; set with the gate owned, cleared when all was left */
     _Atomic uint64_t given_up;            /* atomic: relaxed, rises: noted steps up to this stamp are none any more */
     _Atomic uint64_t given_up_keys;       /* atomic: relaxed: of noted steps */
+    _Atomic uint64_t newest_library;      /* atomic: relaxed: rises, but is 0 again when all libraries are forgotten */
     struct noted_steps noted;
 };
 
@@ -174,6 +175,7 @@ void window_create(struct store *store)
     atomic_init(&window->keeper, NULL);
     atomic_init(&window->given_up, 0);
     atomic_init(&window->given_up_keys, 0);
+    atomic_init(&window->newest_library, 0);
     noted_steps_init(&window->noted, count);
     window->stripes = mem_aligned_alloc(CACHE_LINE_BYTES, count * sizeof(struct window_stripe));
     memset(window->stripes, 0, count * sizeof(struct window_stripe));
@@ -446,6 +448,22 @@ static bool is_needed(const struct window_key *known)
     return known->record.count != 0 || known->record.value == NULL || known->dirty.stamp != 0;
 }
 
+static void note_library(const struct access *access, const struct window_key *known)
+{
+    _Atomic uint64_t *newest = &access->store->window->newest_library;
+    const uint64_t stamp = merge_record_last(&known->record).stamp;
+    uint64_t before = atomic_load_explicit(newest, memory_order_relaxed);
+
+    while (stamp > before &&
+           !atomic_compare_exchange_weak_explicit(newest, &before, stamp, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static bool is_library(const struct access *access, unsigned db)
+{
+    return UNLIKELY(db == horizon_libraries_db(&access->store->horizon));
+}
+
 struct window_key *window_add(struct access *access, unsigned db, const struct key *key,
                               const struct merge_record *record)
 {
@@ -467,6 +485,8 @@ struct window_key *window_add(struct access *access, unsigned db, const struct k
     (void)table_insert(&stripe->keys, key->hash, known, hash_of);
     recount(stripe, known, count_bytes(known));
     link_key(stripe, known);
+    if (is_library(access, db))
+        note_library(access, known);
     return known;
 }
 
@@ -480,6 +500,8 @@ void window_changed(struct access *access, struct window_key **known)
     }
     recount(stripe, *known, count_bytes(*known));
     relink(stripe, *known);
+    if (is_library(access, (*known)->db))
+        note_library(access, *known);
 }
 
 /* The frontier, or as if it were so far back that no more steps are dropped than at once. */
@@ -877,6 +899,13 @@ void window_forget_db(struct access *access, unsigned db)
         return;
     for (uint32_t i = 0; i <= access->store->stripe_mask; i++)
         window_each(access, i, forget_of_db, &db);
+    if (is_library(access, db))
+        atomic_store_explicit(&access->store->window->newest_library, 0, memory_order_relaxed);
+}
+
+uint64_t window_newest_library(const struct store *store)
+{
+    return store->window != NULL ? atomic_load_explicit(&store->window->newest_library, memory_order_relaxed) : 0;
 }
 
 uint64_t window_oldest(const struct store *store, uint32_t stripe)

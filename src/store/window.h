@@ -110,6 +110,9 @@ void window_freed(struct access *access, unsigned db, const struct key *key);
 
 /* With the gate owned: what was known of this database goes, as all of its keys do. */
 void window_forget_db(struct access *access, unsigned db);
+/* The stamp of the last operation on a library of functions, of those whose record is there; may also be that of one
+ * whose record has gone since: then the floor, or the libraries' flush, is not below it. 0: none. Any thread. */
+uint64_t window_newest_library(const struct store *store);
 /* Visits the records of a stripe; `visit` may change or remove the one it is given. */
 void window_each(struct access *access, uint32_t stripe,
                  void (*visit)(struct access *access, struct window_key *known, void *context), void *context);
