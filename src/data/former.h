@@ -28,7 +28,9 @@ struct former_element {
     struct slice first;  /* a member, a field, an element of a list; of a stream the id of a node (16 bytes) */
     struct slice second; /* the field's value; the bytes of a stream's node */
     double score;
-    unsigned part; /* not 0: what a stream has behind its nodes (former_groups.h), which does not count */
+    /* Not 0: what a stream has behind its nodes (former_groups.h), which does not count, or what this is of a nested
+     * hash (former_nested.h). */
+    unsigned part;
 };
 
 /* The texts are valid until it returns. */
@@ -36,7 +38,7 @@ typedef void (*former_fn)(const struct former_element *element, void *context);
 
 struct former {
     const struct former_ops *ops;
-    uint64_t count; /* elements in all; of a stream nodes */
+    uint64_t count; /* elements in all; of a stream nodes; of a nested hash nodes and texts */
     uint64_t bytes; /* memory that it takes beside the value, about */
 };
 

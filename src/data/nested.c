@@ -3,19 +3,11 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/table.h"
-#include "data/sample.h"
+#include "data/nested_priv.h"
 
 #include <string.h>
 
-struct nested {
-    enum nested_kind kind;
-    uint32_t count;      /* of texts: 1 for a text */
-    struct slice *texts; /* each an allocation of its own; with the array they belong to the node */
-    struct table children;
-    size_t name_size;
-    char name[];
-};
+enum { REPLACED_EFFORT = 64 }; /* what is replaced and takes less to free is freed at once */
 
 /* ------------------------------------------------------------------------------------------------------- paths -- */
 
@@ -48,179 +40,344 @@ struct slice nested_path_step(struct slice *path)
 
 /* ------------------------------------------------------------------------------------------------------- nodes -- */
 
-static struct slice name_of(const struct nested *node)
+static struct nested_child *child_of(const struct nested *node)
 {
-    return slice_make(node->name, node->name_size);
+    return container_of((struct nested *)(uintptr_t)node, struct nested_child, node);
 }
 
-static uint64_t node_hash(const void *item)
+struct slice nested_child_name(const struct nested *node)
 {
-    const struct nested *node = item;
+    const struct nested_child *child = child_of(node);
 
-    return hash_bytes(node->name, node->name_size);
+    return slice_make(child->name, child->name_size);
 }
 
-static bool node_matches(const void *item, const void *key)
+static uint64_t child_hash(const void *item)
 {
-    return slice_equal(name_of(item), *(const struct slice *)key);
+    const struct nested_child *child = item;
+
+    return hash_bytes(child->name, child->name_size);
 }
 
-static struct nested *node_create(struct slice name)
+static bool child_matches(const void *item, const void *key)
 {
-    struct nested *node = mem_alloc_zero(sizeof(*node) + name.size);
+    const struct nested_child *child = item;
 
-    node->name_size = name.size;
-    if (name.size != 0)
-        memcpy(node->name, name.data, name.size);
-    return node;
-}
-
-static void child_free(void *item, void *context);
-
-/* Becomes an empty tree. */
-static void node_clear(struct nested *node)
-{
-    for (uint32_t i = 0; i < node->count; i++)
-        mem_free((void *)(uintptr_t)node->texts[i].data);
-    mem_free(node->texts);
-    node->texts = NULL;
-    node->count = 0;
-    table_clear(&node->children, child_free, NULL);
-    node->kind = NESTED_TREE;
-}
-
-static void child_free(void *item, void *context)
-{
-    (void)context;
-    node_clear(item);
-    mem_free(item);
-}
-
-static void node_fill(struct nested *node, const struct slice *values, uint32_t value_count)
-{
-    node_clear(node);
-    node->kind = value_count == 1 ? NESTED_TEXT : NESTED_LIST;
-    node->count = value_count;
-    node->texts = mem_alloc(value_count * sizeof(*node->texts));
-    for (uint32_t i = 0; i < value_count; i++)
-        node->texts[i] = slice_make(mem_copy(values[i].data, values[i].size), values[i].size);
+    return slice_equal(slice_make(child->name, child->name_size), *(const struct slice *)key);
 }
 
 static struct nested *child_find(const struct nested *node, struct slice name)
 {
-    return node->kind != NESTED_TREE
-               ? NULL
-               : table_find(&node->children, hash_bytes(name.data, name.size), node_matches, &name);
+    struct nested_child *child = NULL;
+
+    if (node->kind == NESTED_TREE)
+        child = table_find(&node->children, hash_bytes(name.data, name.size), child_matches, &name);
+    return child != NULL ? &child->node : NULL;
 }
 
-static void child_add(struct nested *node, struct nested *child)
+/* An empty tree. */
+static struct nested *child_add(struct nested *tree, struct slice name, uint64_t born)
 {
-    table_insert(&node->children, node_hash(child), child, node_hash);
+    struct nested_child *child = mem_alloc_zero(sizeof(*child) + name.size);
+
+    child->node.born = born;
+    child->node.effort = 1;
+    child->name_size = name.size;
+    memcpy(child->name, name.data, name.size);
+    table_insert(&tree->children, child_hash(child), child, child_hash);
+    return &child->node;
+}
+
+static void child_free(void *item, void *context)
+{
+    struct nested_child *child = item;
+
+    (void)context;
+    nested_free_contents(&child->node);
+    mem_free(child);
+}
+
+void nested_free_contents(struct nested *node)
+{
+    if (node->kind == NESTED_TREE) {
+        table_clear(&node->children, child_free, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < node->texts.count; i++)
+        mem_free((void *)(uintptr_t)node->texts.items[i].data);
+    mem_free(node->texts.items);
+}
+
+static void make_empty_tree(struct nested *node)
+{
+    node->kind = NESTED_TREE;
+    node->effort = 1;
+    node->children = (struct table){0};
+}
+
+void nested_move_contents(struct nested *to, struct nested *from)
+{
+    to->kind = from->kind;
+    to->born = from->born;
+    to->effort = from->effort;
+    if (from->kind == NESTED_TREE)
+        table_move(&to->children, &from->children);
+    else
+        to->texts = from->texts;
+    make_empty_tree(from);
+}
+
+/* An empty tree becomes a text or a list. Its effort stays. */
+static void fill(struct nested *node, const struct slice *values, uint32_t value_count)
+{
+    assert(node->kind == NESTED_TREE && table_count(&node->children) == 0);
+    node->kind = value_count == 1 ? NESTED_TEXT : NESTED_LIST;
+    node->texts.count = value_count;
+    node->texts.items = mem_alloc(value_count * sizeof(*node->texts.items));
+    for (uint32_t i = 0; i < value_count; i++)
+        node->texts.items[i] = slice_make(mem_copy(values[i].data, values[i].size), values[i].size);
 }
 
 /* ------------------------------------------------------------------------------------------------------ values -- */
 
-static struct nested *node_copy(const struct nested *from);
+static struct nested_tree *tree_of(struct value value)
+{
+    return value.data;
+}
+
+static struct nested_tree *tree_create(void)
+{
+    struct nested_tree *tree = mem_alloc_zero(sizeof(*tree));
+
+    tree->root.effort = 1;
+    return tree;
+}
+
+static void copy_contents(struct nested *to, const struct nested *from);
 
 static void copy_child(void *item, void *context)
 {
-    child_add(context, node_copy(item));
+    const struct nested_child *from = item;
+
+    copy_contents(child_add(context, slice_make(from->name, from->name_size), 0), &from->node);
 }
 
-static struct nested *node_copy(const struct nested *from)
+static void copy_contents(struct nested *to, const struct nested *from)
 {
-    struct nested *node = node_create(name_of(from));
-
-    if (from->kind != NESTED_TREE)
-        node_fill(node, from->texts, from->count);
-    node->kind = from->kind;
-    table_each(&from->children, copy_child, node);
-    return node;
+    to->effort = from->effort;
+    if (from->kind == NESTED_TREE)
+        table_each(&from->children, copy_child, to);
+    else
+        fill(to, from->texts.items, from->texts.count);
 }
 
-static uint64_t node_bytes(const void *item)
-{
-    const struct nested *node = item;
-    uint64_t bytes = mem_usable(node) + mem_usable(node->texts) + table_memory_bytes(&node->children) +
-                     sample_memory(&node->children, 0, node_bytes);
+/* Each child is measured, or some, in the order of the table. */
+struct measured {
+    uint64_t most, count, bytes;
+    uint64_t samples; /* of each child */
+};
 
-    for (uint32_t i = 0; i < node->count; i++)
-        bytes += mem_usable(node->texts[i].data);
-    return bytes;
+static void measure_child(void *item, void *context)
+{
+    const struct nested_child *child = item;
+    struct measured *measured = context;
+
+    if (measured->count == measured->most)
+        return;
+    measured->count++;
+    measured->bytes += mem_usable(child) + nested_contents_bytes(&child->node, measured->samples);
 }
 
-static void destroy(struct value root)
+static uint64_t scale(uint64_t bytes, uint64_t count, uint64_t total)
 {
-    child_free(root.data, NULL);
+    return count == total ? bytes : (uint64_t)((double)bytes / (double)count * (double)total);
 }
 
-static struct value copy(struct value root)
+static uint64_t children_bytes(const struct nested *node, uint64_t samples)
 {
-    return (struct value){node_copy(root.data), ENCODING_RAW};
+    const uint64_t total = table_count(&node->children);
+    /* One child of each below: so the work does not multiply with the depth. */
+    struct measured measured = {.most = samples == 0 ? total : MIN(samples, total), .samples = samples != 0};
+    uint64_t position = 0;
+
+    if (total == 0)
+        return 0;
+    do
+        position = table_scan(&node->children, position, measured.most - measured.count, measure_child, &measured);
+    while (position != 0 && measured.count < measured.most);
+    return table_memory_bytes(&node->children) + scale(measured.bytes, measured.count, total);
 }
 
-static uint64_t memory_bytes(struct value root, uint64_t samples)
+static uint64_t texts_bytes(const struct nested *node, uint64_t samples)
 {
-    const struct nested *node = root.data;
+    const uint64_t total = node->texts.count, most = samples == 0 ? total : MIN(samples, total);
+    uint64_t bytes = 0;
 
-    if (node->kind != NESTED_TREE)
-        return node_bytes(node);
-    return mem_usable(node) + table_memory_bytes(&node->children) + sample_memory(&node->children, samples, node_bytes);
+    for (uint64_t i = 0; i < most; i++)
+        bytes += mem_usable(node->texts.items[i].data);
+    return mem_usable(node->texts.items) + scale(bytes, most, total);
 }
 
-static void add_effort(void *item, void *context)
+uint64_t nested_contents_bytes(const struct nested *node, uint64_t samples)
 {
-    const struct nested *node = item;
-    uint64_t *effort = context;
-
-    *effort += 1 + node->count;
-    table_each(&node->children, add_effort, context);
+    return node->kind == NESTED_TREE ? children_bytes(node, samples) : texts_bytes(node, samples);
 }
 
-static uint64_t free_effort(struct value root)
+static void destroy(struct value value)
 {
-    uint64_t effort = 0;
+    struct nested_tree *tree = tree_of(value);
 
-    add_effort(root.data, &effort);
-    return effort;
+    nested_free_contents(&tree->root); /* formers that it has still are told of nothing */
+    mem_free(tree);
+}
+
+static struct value copy(struct value value)
+{
+    struct nested_tree *tree = tree_create();
+
+    copy_contents(&tree->root, &tree_of(value)->root);
+    return (struct value){tree, ENCODING_RAW};
+}
+
+static uint64_t memory_bytes(struct value value, uint64_t samples)
+{
+    const struct nested_tree *tree = tree_of(value);
+
+    return mem_usable(tree) + nested_contents_bytes(&tree->root, samples);
+}
+
+static uint64_t free_effort(struct value value)
+{
+    return tree_of(value)->root.effort;
+}
+
+static uint64_t validate_node(const struct nested *node, uint64_t moment);
+
+struct validated {
+    uint64_t moment, effort;
+};
+
+static void validate_child(void *item, void *context)
+{
+    const struct nested_child *child = item;
+    struct validated *validated = context;
+
+    assert(child->name_size != 0);
+    validated->effort += validate_node(&child->node, validated->moment);
+}
+
+/* Returns the effort. */
+static uint64_t validate_node(const struct nested *node, uint64_t moment)
+{
+    struct validated validated = {moment, 1};
+
+    assert(node->born <= moment);
+    if (node->kind == NESTED_TREE) {
+        table_validate(&node->children, child_hash);
+        table_each(&node->children, validate_child, &validated);
+    } else {
+        assert(node->texts.count != 0 && (node->texts.count == 1) == (node->kind == NESTED_TEXT));
+        validated.effort += node->texts.count;
+    }
+    assert(validated.effort == node->effort);
+    return validated.effort;
+}
+
+static void validate(struct value value)
+{
+    (void)validate_node(&tree_of(value)->root, tree_of(value)->moment);
 }
 
 const struct value_ops nested_ops = {.destroy = destroy,
                                      .copy = copy,
                                      .memory_bytes = memory_bytes,
-                                     .free_effort = free_effort};
+                                     .free_effort = free_effort,
+                                     .validate = validate,
+                                     .former = &former_nested_ops};
 
 struct value nested_create(void)
 {
-    return (struct value){node_create(SLICE_EMPTY), ENCODING_RAW};
+    return (struct value){tree_create(), ENCODING_RAW};
 }
 
-bool nested_put(struct value *root, struct slice path, const struct slice *values, uint32_t value_count)
+/* Nodes that are there, from the root on; *path is the rest. Returns the index of the last one. */
+static unsigned descend(struct nested_tree *tree, struct slice *path, struct nested **nodes)
 {
-    struct nested *node = root->data;
-    bool was_there = true;
+    unsigned depth = 0;
+
+    nodes[0] = &tree->root;
+    while (path->data != NULL) {
+        struct slice rest = *path;
+        struct nested *child = child_find(nodes[depth], nested_path_step(&rest));
+
+        if (child == NULL)
+            break;
+        *path = rest;
+        nodes[++depth] = child;
+    }
+    return depth;
+}
+
+/* nodes[depth] becomes an empty tree. */
+static void clear(struct nested_tree *tree, struct nested *const *nodes, unsigned depth, struct value *replaced)
+{
+    struct nested *node = nodes[depth];
+
+    if (tree->formers == NULL || !nested_formers_take(tree, nodes, depth)) {
+        if (replaced != NULL && node->effort >= REPLACED_EFFORT) {
+            *replaced = nested_create();
+            tree_of(*replaced)->moment = tree->moment;
+            nested_move_contents(&tree_of(*replaced)->root, node);
+        } else {
+            nested_free_contents(node);
+            make_empty_tree(node);
+        }
+    }
+    node->born = tree->moment;
+}
+
+/* The path begins below nodes[depth]. Returns the depth of its end. */
+static unsigned add_path(struct nested_tree *tree, struct slice path, struct nested **nodes, unsigned depth)
+{
+    if (tree->formers != NULL)
+        nested_formers_note_child(tree, nodes, depth);
+    while (path.data != NULL) {
+        assert(depth < NESTED_DEPTH_MOST);
+        nodes[depth + 1] = child_add(nodes[depth], nested_path_step(&path), tree->moment);
+        depth++;
+    }
+    return depth;
+}
+
+bool nested_put(struct value *value, struct slice path, const struct slice *values, uint32_t value_count,
+                struct value *replaced)
+{
+    struct nested_tree *tree = tree_of(*value);
+    struct nested *nodes[NESTED_DEPTH_MOST + 1];
+    unsigned changed = descend(tree, &path, nodes), depth = changed;
+    const uint64_t before = nodes[changed]->effort;
+    const bool was_there = path.data == NULL;
+    uint64_t effort = value_count;
 
     assert(value_count != 0);
-    while (path.data != NULL) {
-        struct slice name = nested_path_step(&path);
-        struct nested *child = child_find(node, name);
-
-        was_there = child != NULL;
-        if (child == NULL) {
-            if (node->kind != NESTED_TREE)
-                node_clear(node);
-            child = node_create(name);
-            child_add(node, child);
-        }
-        node = child;
-    }
-    node_fill(node, values, value_count);
+    if (replaced != NULL)
+        replaced->data = NULL;
+    if (was_there || nodes[changed]->kind != NESTED_TREE)
+        clear(tree, nodes, changed, replaced);
+    if (!was_there)
+        depth = add_path(tree, path, nodes, changed);
+    fill(nodes[depth], values, value_count);
+    for (; depth != changed; depth--)
+        nodes[depth]->effort = ++effort;
+    nodes[changed]->effort += effort;
+    for (effort = nodes[changed]->effort - before; depth != 0; depth--)
+        nodes[depth - 1]->effort += effort;
     return was_there;
 }
 
-const struct nested *nested_find(struct value root, struct slice path)
+const struct nested *nested_find(struct value value, struct slice path)
 {
-    const struct nested *node = root.data;
+    const struct nested *node = &tree_of(value)->root;
 
     while (node != NULL && path.data != NULL)
         node = child_find(node, nested_path_step(&path));
@@ -229,18 +386,18 @@ const struct nested *nested_find(struct value root, struct slice path)
 
 enum nested_kind nested_kind(const struct nested *node)
 {
-    return node->kind;
+    return (enum nested_kind)node->kind;
 }
 
 uint64_t nested_count(const struct nested *node)
 {
-    return node->kind == NESTED_TREE ? table_count(&node->children) : node->count;
+    return node->kind == NESTED_TREE ? table_count(&node->children) : node->texts.count;
 }
 
 struct slice nested_text(const struct nested *node, uint64_t index)
 {
-    assert(index < node->count);
-    return node->texts[index];
+    assert(node->kind != NESTED_TREE && index < node->texts.count);
+    return node->texts.items[index];
 }
 
 struct visit {
@@ -250,9 +407,10 @@ struct visit {
 
 static void visit_child(void *item, void *context)
 {
+    const struct nested_child *child = item;
     const struct visit *visit = context;
 
-    visit->fn(name_of(item), item, visit->context);
+    visit->fn(slice_make(child->name, child->name_size), &child->node, visit->context);
 }
 
 void nested_each(const struct nested *tree, nested_fn fn, void *context)
@@ -284,10 +442,10 @@ void nested_append_json_text(struct slice text, struct buffer *json)
 static void append_list(const struct nested *node, struct buffer *json)
 {
     buffer_append_char(json, '[');
-    for (uint32_t i = 0; i < node->count; i++) {
+    for (uint32_t i = 0; i < node->texts.count; i++) {
         if (i != 0)
             buffer_append_char(json, ',');
-        nested_append_json_text(node->texts[i], json);
+        nested_append_json_text(node->texts.items[i], json);
     }
     buffer_append_char(json, ']');
 }
@@ -306,7 +464,7 @@ static void append_child(struct slice name, const struct nested *node, void *con
 void nested_append_json(const struct nested *node, struct buffer *json)
 {
     if (node->kind == NESTED_TEXT) {
-        nested_append_json_text(node->texts[0], json);
+        nested_append_json_text(node->texts.items[0], json);
     } else if (node->kind == NESTED_LIST) {
         append_list(node, json);
     } else {

@@ -11,7 +11,7 @@
 
 enum { NESTED_DEPTH_MOST = 256 }; /* most components of a path */
 
-extern const struct value_ops nested_ops; /* the data of a value is its root node */
+extern const struct value_ops nested_ops;
 
 enum nested_kind { NESTED_TREE, NESTED_TEXT, NESTED_LIST };
 
@@ -25,9 +25,11 @@ struct slice nested_path_step(struct slice *path);
 
 struct value nested_create(void); /* an empty tree */
 /* Stores a text (one value) or a list at the path, replacing everything that was there or on the way to it. An empty
- * path is the root itself. True: the path existed. */
-bool nested_put(struct value *root, struct slice path, const struct slice *values, uint32_t value_count);
-const struct nested *nested_find(struct value root, struct slice path); /* NULL: the path does not exist */
+ * path is the root itself. True: the path existed. What was replaced and takes long to free is left in *replaced, as a
+ * value that is the caller's; data NULL: there is no such thing. If `replaced` is NULL all is freed here. */
+bool nested_put(struct value *value, struct slice path, const struct slice *values, uint32_t value_count,
+                struct value *replaced);
+const struct nested *nested_find(struct value value, struct slice path); /* NULL: the path does not exist */
 
 enum nested_kind nested_kind(const struct nested *node);
 uint64_t nested_count(const struct nested *node); /* number of children of a tree, or of texts of a list */

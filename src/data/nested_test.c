@@ -53,21 +53,21 @@ static void what_is_in_the_way_goes(void **state)
     struct value root = nested_create(), other;
 
     (void)state;
-    assert_false(nested_put(&root, SLICE("a.b"), one, 1));
-    assert_true(nested_put(&root, SLICE("a.b"), three, 3));
+    assert_false(nested_put(&root, SLICE("a.b"), one, 1, NULL));
+    assert_true(nested_put(&root, SLICE("a.b"), three, 3, NULL));
     expect_json(root, NULL, "{\"a\" : {\"b\" : [\"x\",\"\",\"\\\"\\\\\\u000a\\u0001z\xC3\"]}}");
-    assert_false(nested_put(&root, SLICE("a.b.c"), one, 1));
+    assert_false(nested_put(&root, SLICE("a.b.c"), one, 1, NULL));
     expect_json(root, "a", "{\"b\" : {\"c\" : \"1\"}}");
     assert_null(nested_find(root, SLICE("a.b.c.d")));
     assert_null(nested_find(root, SLICE("a.c")));
     other = nested_ops.copy(root);
-    assert_true(nested_put(&root, SLICE("a"), one, 1));
+    assert_true(nested_put(&root, SLICE("a"), one, 1, NULL));
     expect_json(root, NULL, "{\"a\" : \"1\"}");
     expect_json(other, "a.b.c", "\"1\"");
-    assert_true(nested_put(&root, SLICE_EMPTY, three, 2));
+    assert_true(nested_put(&root, SLICE_EMPTY, three, 2, NULL));
     expect_json(root, NULL, "[\"x\",\"\"]");
     assert_int_equal(nested_count(nested_find(root, SLICE_EMPTY)), 2);
-    assert_false(nested_put(&root, SLICE("q"), one, 1));
+    assert_false(nested_put(&root, SLICE("q"), one, 1, NULL));
     expect_json(root, NULL, "{\"q\" : \"1\"}");
     nested_ops.destroy(root);
     nested_ops.destroy(other);
@@ -105,7 +105,7 @@ static void behaves_like_a_map_of_paths(void **state)
         assert_int_equal(node != NULL, numbers[i] != 0);
         if (node != NULL)
             assert_int_equal(strtoul(nested_text(node, 0).data, NULL, 10), numbers[i]);
-        assert_int_equal(nested_put(&root, path_text, &value, 1), numbers[i] != 0);
+        assert_int_equal(nested_put(&root, path_text, &value, 1, NULL), numbers[i] != 0);
         count += numbers[i] == 0;
         numbers[i] = step;
     }

@@ -45,7 +45,9 @@ void rdb_write_elements_head(struct rdb_writer *writer, const struct rdb_element
 {
     if (elements->form->has_deadlines)
         rdb_write_u64(writer, (uint64_t)elements->first_ms);
-    if (type_of(elements)->are_bytes)
+    if (type_of(elements)->write_head != NULL)
+        type_of(elements)->write_head(writer);
+    else if (type_of(elements)->are_bytes)
         rdb_write_text_begin(writer, count);
     else
         rdb_write_count(writer, count);

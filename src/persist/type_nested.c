@@ -8,8 +8,9 @@
  *     unsigned = 2, length; text = 5, text */
 #include "persist/types.h"
 
+#include "base/assert.h"
 #include "base/mem.h"
-#include "data/nested.h"
+#include "data/former_nested.h"
 #include "persist/rdb_module.h"
 
 enum { FORM_VERSION = 1, NAME_LETTERS = 9, LETTER_BITS = 6, VERSION_BITS = 10 };
@@ -69,10 +70,45 @@ static void write_node(struct rdb_writer *writer, const struct nested *node)
     }
 }
 
-static void write_nested(struct rdb_writer *writer, const struct entry *entry)
+static void write_head(struct rdb_writer *writer)
 {
     rdb_write_length(writer, module_id());
+}
+
+static void write_nested(struct rdb_writer *writer, const struct entry *entry)
+{
+    write_head(writer);
     write_node(writer, nested_find(entry_value(entry), SLICE_EMPTY));
+    rdb_write_length(writer, RDB_MODULE_END);
+}
+
+/* Of one that comes in parts: the words of write_node. */
+static void write_part(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry,
+                       const struct former_element *element)
+{
+    const enum nested_part part = (enum nested_part)element->part;
+    struct nested_part_head head;
+
+    (void)form;
+    (void)entry;
+    if (element->first.size != 0)
+        write_text(writer, element->first);
+    if (part == NESTED_PART_TREE || part == NESTED_PART_LIST) {
+        assert(element->second.size == sizeof(head));
+        memcpy(&head, element->second.data, sizeof(head));
+        write_unsigned(writer, part == NESTED_PART_TREE ? NESTED_TREE : NESTED_LIST);
+        write_unsigned(writer, head.count);
+        return;
+    }
+    if (part == NESTED_PART_TEXT)
+        write_unsigned(writer, NESTED_TEXT);
+    write_text(writer, element->second);
+}
+
+static void write_end(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
+{
+    (void)form;
+    (void)entry;
     rdb_write_length(writer, RDB_MODULE_END);
 }
 
@@ -114,7 +150,7 @@ static bool put(struct nested_reader *nested, const struct slice *values, uint32
 
     if (path.size != 0 && nested_path_check(path) != NESTED_PATH_GOOD)
         return corrupt(nested);
-    return !nested_put(nested->tree, path, values, count) || path.size == 0 || corrupt(nested);
+    return !nested_put(nested->tree, path, values, count, NULL) || path.size == 0 || corrupt(nested);
 }
 
 static bool read_single(struct nested_reader *nested)
@@ -261,7 +297,14 @@ static const struct rdb_form forms[] = {
     {0},
 };
 
+static const struct type_elements elements = {.form_is_fixed = true,
+                                              .form = RDB_MODULE,
+                                              .write_head = write_head,
+                                              .write_part = write_part,
+                                              .write_rest = write_end};
+
 const struct type_row type_nested = {.known = {.name = "unknown", .ops = &nested_ops},
                                      .forms = forms,
+                                     .elements = &elements,
                                      .digest_number = 64,
                                      .digest = digest_value};

@@ -33,8 +33,9 @@ struct type_elements {
     /* That it has then if members have deadlines and the version of the file allows; 0: deadlines are in records behind
      * the value. Its elements are those of `form` behind the deadline. */
     enum rdb_type form_with_deadlines;
+    void (*write_head)(struct rdb_writer *writer); /* NULL: the number of the elements */
     void (*write)(struct rdb_writer *writer, const struct former_element *element);
-    /* Of a value that has other parts behind its elements. */
+    /* Of a value that has other parts behind its elements, or nothing else. */
     void (*write_part)(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry,
                        const struct former_element *element);
     /* What follows the elements; NULL: nothing. */

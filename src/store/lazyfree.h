@@ -8,6 +8,8 @@
 
 /* Frees the entry's value and the deadlines of its members; the entry itself stays. Its stripe is held. */
 void lazyfree_of_value(struct access *access, struct entry *entry, enum free_reason reason);
+/* What a change has taken out of a value, as a value of its own, which no snapshot needs (data/nested.h). */
+void lazyfree_of_part(const struct change *change, const struct value_ops *ops, struct value part);
 
 /* Submits a background job that frees so many objects; the job calls lazyfree_done with their number. */
 void lazyfree_submit(uint64_t objects, void (*run)(void *argument), void *argument);

@@ -20,7 +20,6 @@
  * it. What they change of it before it is written is kept, element by element; the thread takes it piece by piece, a
  * piece each time it holds the stripe. A string is shared with what was left, so only a change in place copies it; not
  * even that copies a long one: it keeps pages (snapshot_string.h). Deadlines of members are kept likewise, one by one.
- * A nested hash is copied as a whole while its stripe is held.
  *
  * Memory. What was left and is not visited yet takes memory. Beyond a bound writers are asked to wait (store.on_crowd)
  * until it is less: writers slow down to the speed of the file. Flushed tables are no reason to wait, as they take what

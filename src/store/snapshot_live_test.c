@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/test_seed.h"
 #include "base/thread.h"
+#include "data/former_nested.h"
 #include "data/hash.h"
 #include "store/access_at.h"
 #include "store/defrag.h"
@@ -31,7 +32,8 @@ enum {
     DATABASES = 3,
     UNUSED_DATABASE = 5,
     KEYS = 4000,
-    LARGE_KEYS = 24, /* hashes of these keys are large */
+    LARGE_KEYS = 24, /* hashes of these keys are large, or nested ones */
+    NESTED_PART = 3, /* one key of so many of them */
     LARGE_FIELDS = 3000,
     LONG_BYTES = 5000,
     LONG_HOLD_US = 500,
@@ -45,6 +47,8 @@ static const struct store_type hash_row = {.ops = &hash_ops,
                                            .expired_command = "HDEL",
                                            .expired_event = "hexpired",
                                            .expired_class = EVENT_HASH};
+
+static const struct store_type nested_row = {.ops = &nested_ops};
 
 struct player {
     struct gate_member member;
@@ -104,6 +108,23 @@ static bool is_long(unsigned number)
     return number >= LARGE_KEYS && number < LARGE_KEYS + LONG_KEYS;
 }
 
+static uint64_t number_of_node(struct slice name, uint64_t count)
+{
+    return hash_bytes(name.data, name.size) * 3 + count * 7;
+}
+
+static void add_node(struct slice name, const struct nested *node, void *context)
+{
+    const uint64_t count = nested_count(node);
+    uint64_t *number = context;
+
+    *number += number_of_node(name, count);
+    if (nested_kind(node) == NESTED_TREE)
+        nested_each(node, add_node, number);
+    for (uint64_t i = 0; nested_kind(node) != NESTED_TREE && i < count; i++)
+        *number += hash_bytes(nested_text(node, i).data, nested_text(node, i).size);
+}
+
 static uint64_t number_of(const struct entry *entry)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
@@ -112,6 +133,8 @@ static uint64_t number_of(const struct entry *entry)
     if (entry->type == TYPE_HASH) {
         hash_each(entry_value(entry), add_pair, &number);
         entry_each_member_deadline(entry, add_deadline, &number);
+    } else if (entry->type == TYPE_NESTED) {
+        add_node(SLICE_EMPTY, nested_find(entry_value(entry), SLICE_EMPTY), &number);
     } else {
         const struct slice text = entry_string(entry, scratch);
 
@@ -260,6 +283,57 @@ static void put_field(struct player *player, struct change *change)
         change_put_value(change, TYPE_HASH, hash, EXPIRE_KEEP);
 }
 
+static bool is_nested(const struct change *change)
+{
+    const struct entry *entry = change_entry(change);
+    const unsigned number = number_of_name(change->key->name);
+
+    return entry != NULL ? entry->type == TYPE_NESTED : number < LARGE_KEYS && number % NESTED_PART == 0;
+}
+
+/* Mostly leaves; seldom one above them, so what is below it goes. */
+static struct slice random_path(struct player *player, char room[32])
+{
+    const unsigned top = below(player, 5), middle = below(player, 5), leaf = below(player, LARGE_FIELDS / 20);
+    const unsigned what = below(player, 4000);
+    int size;
+
+    if (what == 0)
+        return SLICE_EMPTY;
+    if (what < 10)
+        size = snprintf(room, 32, "a%u", top);
+    else if (what < 40)
+        size = snprintf(room, 32, "a%u.b%u", top, middle);
+    else
+        size = snprintf(room, 32, "a%u.b%u.c%u", top, middle, leaf);
+    return slice_make(room, (size_t)size);
+}
+
+static void put_path(struct player *player, const struct change *change, struct value *value)
+{
+    char path[32], text[16];
+    const struct slice one = slice_make(text, (size_t)snprintf(text, 16, "v%u", below(player, 99)));
+    const struct slice texts[] = {one, SLICE("another"), one, one};
+    struct value replaced;
+
+    (void)nested_put(value, random_path(player, path), texts, below(player, 9) == 0 ? 4 : 1, &replaced);
+    if (replaced.data != NULL)
+        lazyfree_of_part(change, &nested_ops, replaced);
+}
+
+static void put_paths(struct player *player, struct change *change)
+{
+    const struct entry *entry = change_entry(change);
+    struct value value = entry != NULL ? entry_value(entry) : nested_create();
+
+    for (unsigned i = entry == NULL || below(player, 4) == 0 ? 600 : below(player, 4) + 1; i != 0; i--)
+        put_path(player, change, &value);
+    if (entry != NULL)
+        change_keep_value(change, value);
+    else
+        change_put_value(change, TYPE_NESTED, value, EXPIRE_KEEP);
+}
+
 static void put_deadline(struct change *change, struct value hash, unsigned number, int64_t expire_ms)
 {
     char name[16], scratch[NUMBER_I64_SPACE];
@@ -308,7 +382,10 @@ static void change_key(struct player *player, struct change *change)
         break;
     case 4:
     case 5:
-        put_field(player, change);
+        if (is_nested(change))
+            put_paths(player, change);
+        else
+            put_field(player, change);
         break;
     case 6:
         if (entry != NULL && entry->type == TYPE_HASH)
@@ -430,7 +507,7 @@ struct part {
     bool are_together; /* its deadlines come with the elements */
     bool is_string;
     struct buffer text; /* of a long string, so far */
-    unsigned key_count, large_count, long_count, large_with_deadlines;
+    unsigned key_count, large_count, nested_count, long_count, large_with_deadlines;
     bool is_done;
 };
 
@@ -443,7 +520,7 @@ struct saving {
     bool is_cut;       /* one of the threads stops in the middle */
     unsigned cut_part; /* that one */
     bool is_whole;
-    unsigned large_count, long_count, large_with_deadlines;
+    unsigned large_count, nested_count, long_count, large_with_deadlines;
     unsigned together; /* how many times several threads had keys */
     struct part parts[SNAPSHOT_THREADS_MOST];
 };
@@ -478,12 +555,28 @@ static bool begin_large(struct access *access, unsigned db, const struct entry *
     part->left = value->count;
     part->is_string = entry->type == TYPE_STRING;
     buffer_clear(&part->text);
-    assert_true(*part->large == 0 && (entry->type == TYPE_HASH || part->is_string));
+    assert_true(*part->large == 0);
+    assert_true(entry->type == TYPE_HASH || entry->type == TYPE_NESTED || part->is_string);
+    part->nested_count += entry->type == TYPE_NESTED;
     *part->large = number_without_value(entry);
     part->first_ms = value->first_ms;
     part->are_together = random_below(&part->random, 2) == 0;
     part->large_with_deadlines += value->first_ms != EXPIRE_NEVER;
     return part->are_together;
+}
+
+static void note_nested(const struct former_element *element, struct part *part)
+{
+    const bool is_node = element->part == NESTED_PART_TREE || element->part == NESTED_PART_LIST;
+    struct nested_part_head head = {1};
+
+    part->left -= element->part == NESTED_PART_TEXT ? 2 : 1; /* a node and its text */
+    if (is_node)
+        memcpy(&head, element->second.data, sizeof(head));
+    else
+        *part->large += hash_bytes(element->second.data, element->second.size);
+    if (element->part != NESTED_PART_ITEM)
+        *part->large += number_of_node(element->first, head.count);
 }
 
 static void note_element(const struct former_element *element, int64_t expire_ms, void *context)
@@ -494,6 +587,10 @@ static void note_element(const struct former_element *element, int64_t expire_ms
     if (part->is_string) {
         part->left -= element->first.size;
         buffer_append_slice(&part->text, element->first);
+        return;
+    }
+    if (element->part != 0) {
+        note_nested(element, part);
         return;
     }
     part->left--;
@@ -564,6 +661,7 @@ static void save(void *argument)
     for (unsigned i = 0; i < count; i++) {
         assert_true(saving->parts[i].is_done);
         saving->large_count += saving->parts[i].large_count;
+        saving->nested_count += saving->parts[i].nested_count;
         saving->large_with_deadlines += saving->parts[i].large_with_deadlines;
         saving->long_count += saving->parts[i].long_count;
         buffer_fini(&saving->parts[i].text);
@@ -600,6 +698,7 @@ static void setup(const char *name)
 
     store = store_create(STRIPES, UNUSED_DATABASE + 2);
     store_set_type(store, TYPE_HASH, &hash_row);
+    store_set_type(store, TYPE_NESTED, &nested_row);
     gate_init(&the_gate);
     atomic_store(&is_over, false);
     for (unsigned i = 0; i < countof(players); i++) {
@@ -679,6 +778,7 @@ static void each_key_is_visited_as_it_was(void **state)
         thread_join(&saving.thread);
         assert_memory_equal(&expected[0], &seen[0], sizeof(seen[0]));
     }
+    assert_true(saving.nested_count > LARGE_KEYS / NESTED_PART);
     assert_true(saving.large_count > LARGE_KEYS); /* that many at once, at most, in a database */
     assert_true(saving.together > 2);
     assert_true(THREAD_SANITIZER || saving.large_with_deadlines > LARGE_KEYS);

@@ -3,6 +3,7 @@
 
 #include "commands/shared/typed.h"
 #include "data/nested.h"
+#include "store/lazyfree.h"
 
 /* The key is the first component of the path; NHGET may have a format before the path. */
 static bool path_at(uint32_t index, uint32_t flags, struct key_positions *positions)
@@ -60,11 +61,14 @@ static bool put_nested(struct request *request, const struct key *key, struct sl
     const struct entry *entry = access_find(request->access, request->db, key);
     bool is_nested = entry != NULL && entry->type == TYPE_NESTED, was_there;
     struct value value = is_nested ? entry_value(entry) : nested_create();
+    struct value replaced;
     struct change change;
 
     was_there = rest.data == NULL ? entry != NULL : is_nested;
     change_begin(&change, request->access, request->db, key);
-    was_there = nested_put(&value, rest, &request->args[2], request->arg_count - 2) && was_there;
+    was_there = nested_put(&value, rest, &request->args[2], request->arg_count - 2, &replaced) && was_there;
+    if (replaced.data != NULL)
+        lazyfree_of_part(&change, &nested_ops, replaced);
     if (is_nested)
         change_keep_value(&change, value);
     else

@@ -139,6 +139,22 @@ with_server {enable-debug-command yes} {
         assert_reply {int 0} r exists k
     }
 
+    test "what a put replaces is freed in the background, if it is much and the option says so" {keydb} {
+        foreach {lazy children path freed} {yes 200 k.tree 1 yes 200 k 1 no 200 k.tree 0 yes 10 k.tree 0} {
+            r config set lazyfree-lazy-server-del $lazy
+            r del k
+            for {set i 0} {$i < $children} {incr i} {
+                r keydb.nhset k.tree.$i text
+            }
+            set before [info_field lazyfreed_objects memory]
+            assert_reply {int 1} r keydb.nhset $path x y
+            assert_equal {x y} [r keydb.nhget $path]
+            wait_for {[info_field lazyfreed_objects memory] == $before + $freed}
+            wait_for {[info_field lazyfree_pending_objects memory] == 0}
+        }
+        r config set lazyfree-lazy-server-del no
+    }
+
     test "the key is what stands before the first dot, also for access rules" {keydb} {
         r acl setuser path on nopass ~a.* ~b %R~read +@all
         set other [connect]
