@@ -9,6 +9,7 @@ LARGE_MOST = 100000     # members of a large one
 LARGE_BYTES = 5 << 20   # of a large string
 LARGE_PENDING = 30000   # entries of a stream, of which most are pending
 LARGE_DB = 1
+NESTED_BREADTH = 20     # names on each of the upper two levels of a large nested hash
 CHUNK = 500             # members that a large value grows by at once
 
 AT_A_TIME = (b"XREADGROUP", b"XAUTOCLAIM")  # their effects are replayed at their time, so they stand alone
@@ -231,10 +232,12 @@ class Mix:
 
     def grow(self):
         """Of this size they are when nobody has deleted them."""
-        kind, first = self.number(7), self.number(LARGE_MOST - CHUNK)
+        kind, first = self.number(8), self.number(LARGE_MOST - CHUNK)
         numbers = range(first, first + CHUNK)
         if kind == 6:
             return [[b"SELECT", LARGE_DB], *self.grow_pending()]
+        if kind == 7:
+            return [[b"SELECT", LARGE_DB], *self.grow_nested(numbers)]
         return [[b"SELECT", LARGE_DB], [
             [b"HSET", b"L:h", *(word for number in numbers for word in (b"f%d" % number, number))],
             [b"ZADD", b"L:z", *(word for number in numbers for word in (number % 1000, b"m%d" % number))],
@@ -242,6 +245,29 @@ class Mix:
             [b"SADD", b"L:S", *(b"m%d" % number for number in numbers)],
             [b"SETRANGE", self.random.choice((b"L:s", b"L:t")), LARGE_BYTES - 1, b"x"],
             [b"XADD", b"L:x", b"*", *(word for number in numbers for word in (b"f", number))]][kind]]
+
+    def grow_nested(self, numbers):
+        """Some names have many children below them, and some a long list."""
+        path = b"L:n.%s" % self.branch()
+        return [[b"KEYDB.NHSET", path + b".list", *numbers],
+                *([b"KEYDB.NHSET", path + b".%d" % number, number] for number in numbers)]
+
+    def branch(self):
+        return b"b%d.c%d" % (self.number(NESTED_BREADTH), self.number(NESTED_BREADTH))
+
+    def change_nested(self):
+        """A branch that is replaced comes back with the next one."""
+        act, path = self.number(1000), b"L:n.%s" % self.branch()
+        leaf = path + b".%d" % self.number(LARGE_MOST)
+        if act < 700:
+            return [b"KEYDB.NHSET", leaf, *self.members(3)]
+        if act < 900:
+            return [b"KEYDB.NHSET", leaf + b".deeper" * (1 + self.number(20)), self.bytes()]
+        if act < 960:
+            return [b"KEYDB.NHSET", path + b".list", *range(self.number(CHUNK) + 1)]
+        if act < 999:
+            return [b"KEYDB.NHSET", path if act < 995 else path[:path.rindex(b".")], self.member()]
+        return [b"KEYDB.NHSET", b"L:n", 1, 2]
 
     def grow_pending(self):
         """Many small entries, and most of them are pending."""
@@ -299,10 +325,11 @@ class Mix:
             [b"SETBIT", b"L:s", self.number(8 * LARGE_BYTES), 1], [b"APPEND", b"L:s", b"y"],
             [b"BITFIELD", b"L:t", b"SET", b"u8", self.number(8 * LARGE_BYTES), self.number(256), b"INCRBY", b"u32",
              self.number(8 * LARGE_BYTES), 1], [b"SETRANGE", b"L:t", self.number(LARGE_BYTES), self.bytes()],
-            [b"XADD", b"L:x", b"*", b"f", self.bytes()], [b"XTRIM", b"L:x", b"MAXLEN", 2000]))]
+            [b"XADD", b"L:x", b"*", b"f", self.bytes()], [b"XTRIM", b"L:x", b"MAXLEN", 2000],
+            *[self.change_nested() for _ in range(4)]))]
 
     def whole_large(self):
-        key = self.random.choice((b"L:h", b"L:z", b"L:l", b"L:S", b"L:s", b"L:t", b"L:x", b"L:g"))
+        key = self.random.choice((b"L:h", b"L:z", b"L:l", b"L:S", b"L:s", b"L:t", b"L:x", b"L:g", b"L:n"))
         return [[b"SELECT", LARGE_DB], self.random.choice((
             [b"DEL", key], [b"RENAME", key, key + b"2"], [b"RENAME", key + b"2", key],
             [b"COPY", key, key + b"2", b"REPLACE"], [b"MOVE", key, self.number(DATABASES)],
