@@ -19,9 +19,16 @@ struct job {
 /* A mutex and not a spinlock: waiting threads sleep, and no caller holds it for more than a few instructions. It is a
  * leaf: nothing is called under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work_came = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t work_done = PTHREAD_COND_INITIALIZER;
-static struct list jobs GUARDED_BY(lock);
+
+/* A queue and its threads. */
+static struct lane {
+    const char *name;         /* const: of the threads */
+    pthread_cond_t work_came; /* with the lock */
+    struct list jobs;         /* guarded by the lock */
+} free_lane = {.name = "lazyfree", .work_came = PTHREAD_COND_INITIALIZER},
+  other_lane = {.name = "background", .work_came = PTHREAD_COND_INITIALIZER};
+
 static bool is_running GUARDED_BY(lock);
 static size_t pending[BACKGROUND_KIND_COUNT] GUARDED_BY(lock);
 static size_t done[BACKGROUND_KIND_COUNT] GUARDED_BY(lock);
@@ -42,15 +49,20 @@ static void call(void (*hook)(void))
         hook();
 }
 
+static struct lane *lane_of(enum background_kind kind)
+{
+    return kind == BACKGROUND_FREE ? &free_lane : &other_lane;
+}
+
 /* NULL: no more work will come. */
-static struct job *wait_for_job(void)
+static struct job *wait_for_job(struct lane *lane)
 {
     struct list_node *node;
 
     mutex_lock(&lock);
-    while (list_is_empty(&jobs) && is_running)
-        pthread_cond_wait(&work_came, &lock);
-    node = list_pop_front(&jobs);
+    while (list_is_empty(&lane->jobs) && is_running)
+        pthread_cond_wait(&lane->work_came, &lock);
+    node = list_pop_front(&lane->jobs);
     mutex_unlock(&lock);
     return node == NULL ? NULL : container_of(node, struct job, node);
 }
@@ -72,10 +84,9 @@ static void background_main(void *argument)
     const struct background_hooks *around = hooks == NULL ? &no_hooks : hooks;
     struct job *job;
 
-    (void)argument;
     runs_jobs = true;
     call(around->thread_begin);
-    while ((job = wait_for_job()) != NULL) {
+    while ((job = wait_for_job(argument)) != NULL) {
         call(around->before);
         job->run(job->argument);
         call(around->after);
@@ -98,11 +109,18 @@ static void unlock_after_fork(void)
 static void forget_in_child(void)
 {
     is_running = false;
-    list_init(&jobs);
+    list_init(&free_lane.jobs);
+    list_init(&other_lane.jobs);
     pending_sum = 0;
     for (unsigned kind = 0; kind < BACKGROUND_KIND_COUNT; kind++)
         pending[kind] = 0;
     mutex_unlock(&lock);
+}
+
+static void lane_start(struct lane *lane, struct thread *its_threads, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        thread_start(&its_threads[i], lane->name, background_main, lane);
 }
 
 void background_setup(unsigned thread_count)
@@ -115,16 +133,17 @@ void background_setup(unsigned thread_count)
     knows_forks = true;
     assert(threads == NULL);
     assert(thread_count > 0);
-    list_init(&jobs);
+    list_init(&free_lane.jobs);
+    list_init(&other_lane.jobs);
     for (unsigned kind = 0; kind < BACKGROUND_KIND_COUNT; kind++)
         done[kind] = 0;
-    threads = mem_alloc_zero(thread_count * sizeof(*threads));
-    running_count = thread_count;
+    running_count = 2 * thread_count;
+    threads = mem_alloc_zero(running_count * sizeof(*threads));
     mutex_lock(&lock);
     is_running = true;
     mutex_unlock(&lock);
-    for (unsigned i = 0; i < thread_count; i++)
-        thread_start(&threads[i], "background", background_main, NULL);
+    lane_start(&free_lane, threads, thread_count);
+    lane_start(&other_lane, threads + thread_count, thread_count);
 }
 
 void background_teardown(void)
@@ -132,7 +151,8 @@ void background_teardown(void)
     thread_assert_main();
     mutex_lock(&lock);
     is_running = false;
-    pthread_cond_broadcast(&work_came);
+    pthread_cond_broadcast(&free_lane.work_came);
+    pthread_cond_broadcast(&other_lane.work_came);
     mutex_unlock(&lock);
     for (unsigned i = 0; i < running_count; i++)
         thread_join(&threads[i]);
@@ -144,16 +164,17 @@ void background_teardown(void)
 void background_submit(enum background_kind kind, background_fn run, void *argument)
 {
     struct job *job = mem_alloc(sizeof(*job));
+    struct lane *lane = lane_of(kind);
     bool is_queued;
 
     *job = (struct job){.kind = kind, .run = run, .argument = argument};
     mutex_lock(&lock);
     is_queued = is_running;
     if (is_queued) {
-        list_push_back(&jobs, &job->node);
+        list_push_back(&lane->jobs, &job->node);
         pending[kind]++;
         pending_sum++;
-        pthread_cond_signal(&work_came);
+        pthread_cond_signal(&lane->work_came);
     }
     mutex_unlock(&lock);
     if (!is_queued) {

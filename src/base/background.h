@@ -1,5 +1,9 @@
-/* Background threads for work that must not delay a worker: freeing large values, closing files, syncing. Jobs start in
- * the order in which they were submitted. With more than one thread, jobs may overlap. */
+/* Background threads for work that must not delay a worker: freeing large values, closing files, syncing.
+ *
+ * Freeing has threads of its own: many large values take seconds, and a commit of a file, a name that is looked up or
+ * the journal's way to its file must not stand behind them. Jobs that free start in the order in which they were
+ * submitted, and so do all others among themselves. The two overlap, and with more than one thread each also jobs of
+ * the same kind. */
 #pragma once
 
 #include "base/compiler.h"
@@ -17,7 +21,8 @@ enum background_kind {
 
 typedef void (*background_fn)(void *argument);
 
-void background_setup(unsigned thread_count); /* once, by the main thread */
+/* Once, by the main thread: so many threads for freeing, named "lazyfree", and as many for the rest, "background". */
+void background_setup(unsigned thread_count);
 void background_teardown(void); /* by the main thread; runs the jobs that are left, then ends the threads */
 
 /* Any thread may call it. It never blocks for long. Before background_setup, after background_teardown and in a forked
