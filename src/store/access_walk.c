@@ -22,6 +22,7 @@
 struct flushed {
     struct access access; /* holds everything in it: nobody else can reach it */
     struct table keys;
+    uint64_t bytes; /* about, if the background thread frees it */
 };
 
 static void flushed_entry_free(void *item, void *context)
@@ -43,10 +44,21 @@ static void flushed_free(void *argument)
 static void flushed_free_job(void *argument)
 {
     const struct flushed *flushed = argument;
-    uint64_t count = table_count(&flushed->keys);
+    uint64_t count = table_count(&flushed->keys), bytes = flushed->bytes;
 
     flushed_free(argument);
-    lazyfree_done(count);
+    lazyfree_done(count, bytes);
+}
+
+/* A key's share of the memory that is not about to be freed anyway. */
+static uint64_t bytes_a_key(const struct store *store)
+{
+    uint64_t pending = lazyfree_pending_bytes(), keys = 0;
+    uint64_t bytes = store->counted_bytes != NULL ? store->counted_bytes() : mem_used();
+
+    for (unsigned db = 0; db < store_database_bound(store); db++)
+        keys += store_key_count(store, db);
+    return keys != 0 ? (bytes - MIN(bytes, pending)) / keys : 0;
 }
 
 static void note_upheaval(struct store *store)
@@ -57,6 +69,7 @@ static void note_upheaval(struct store *store)
 void access_flush_db(struct access *access, unsigned db, bool background)
 {
     struct store *store = access->store;
+    const uint64_t key_bytes = background ? bytes_a_key(store) : 0;
 
     window_forget_db(access, db);
     assert(access->exclusive);
@@ -82,10 +95,11 @@ void access_flush_db(struct access *access, unsigned db, bool background)
         flushed->access = (struct access){.store = store, .exclusive = true};
         stripe->moves++;
         table_move(&flushed->keys, &keys->keys);
+        flushed->bytes = table_count(&flushed->keys) * key_bytes;
         if (live_take_table(store, stripe, db, &flushed->keys, flushed_free, flushed))
             continue;
         if (background)
-            lazyfree_submit(table_count(&flushed->keys), flushed_free_job, flushed);
+            lazyfree_submit(table_count(&flushed->keys), flushed->bytes, flushed_free_job, flushed);
         else
             flushed_free(flushed);
     }

@@ -17,6 +17,7 @@
 #include "server/durable/loading.h"
 #include "server/observe/latency.h"
 #include "store/eviction.h"
+#include "store/lazyfree.h"
 #include "store/snapshot_live.h"
 #include "store/window.h"
 
@@ -338,7 +339,7 @@ static enum memory_room evict(struct worker *worker, uint64_t wanted)
 enum memory_room memory_make_room(struct worker *worker)
 {
     uint64_t limit = atomic_load_explicit(&memory_limit, memory_order_relaxed);
-    uint64_t counted;
+    uint64_t counted, freeing;
     enum memory_room room;
 
     if (!memory_limit_is_reached())
@@ -346,16 +347,20 @@ enum memory_room memory_make_room(struct worker *worker)
     worker_assert_outside(worker);
     output_pool_trim(loop_output_pool(worker->loop)); /* free blocks go before keys do */
     mem_thread_publish();
+    freeing = lazyfree_pending_bytes();
     counted = memory_counted();
     if (counted <= limit)
         return MEMORY_FINE;
+    counted -= MIN(counted, freeing);
     if (nothing_may_go(worker->server->store))
         return MEMORY_SHORT; /* nothing changes in a pause */
-    if (OPTION_GET(option_maxmemory_policy) == POLICY_NO_EVICTION) {
+    if (counted > limit && OPTION_GET(option_maxmemory_policy) == POLICY_NO_EVICTION) {
         note_state(true);
         return MEMORY_NONE;
     }
-    if (!gate_enter(&worker->member)) {
+    if (counted <= limit) {
+        room = MEMORY_SHORT; /* enough is gone already, and about to be freed */
+    } else if (!gate_enter(&worker->member)) {
         room = MEMORY_SHORT; /* the thread that is alone with the data ends soon */
     } else {
         room = loading_runs() ? MEMORY_SHORT : evict(worker, counted - limit);

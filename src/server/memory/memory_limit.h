@@ -19,6 +19,11 @@
  * commands, transactions and scripts, and for force-eviction-percent. The memory set aside is INFO's
  * mem_not_counted_for_evict.
  *
+ * What is about to be freed. Memory of values that have no key any more, until the background thread has freed it
+ * (store/lazyfree.h: an estimate, and bounded), does count, but it is no reason to evict more keys, or to refuse a
+ * command: above the limit by no more than this, commands run. Else a client that has deleted a large value would be
+ * told that there is no room, and keys would go in its place.
+ *
  * When it is checked. Once before a command: before EXEC for all its commands, before a script for all its calls. The
  * client keeps the result (CLIENT_MEMORY_SHORT): a script or transaction is not stopped half-way by its own memory.
  *
@@ -63,7 +68,7 @@ static inline bool memory_limit_is_reached(void)
 
 enum memory_room {
     MEMORY_FINE,
-    MEMORY_SHORT, /* memory is above the limit, but more keys can be evicted: commands may run */
+    MEMORY_SHORT, /* above the limit, but more keys can be evicted or are about to be freed: commands may run */
     MEMORY_NONE   /* no key can be evicted */
 };
 

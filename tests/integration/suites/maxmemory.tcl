@@ -49,6 +49,55 @@ with_server {} {
     }
 }
 
+# A sorted set whose freeing takes the background thread a while, and how many bytes it takes.
+proc make_large {} {
+    r config set maxmemory 0
+    r flushall sync
+    set before [used_memory]
+    for {set i 0} {$i < 200000} {incr i 10000} {
+        r eval {for i = ARGV[1], ARGV[1] + 9999 do redis.call('zadd', KEYS[1], i, 'member:' .. i) end} 1 large $i
+    }
+    return [expr {[used_memory] - $before}]
+}
+
+with_server {} {
+    test "where a large value is deleted there is room at once, though it is freed later" {keydb} {
+        memory_needs_jemalloc
+        set bytes [make_large]
+        r config set maxmemory-policy noeviction maxmemory [expr {[used_memory] - $bytes / 2}]
+        assert_refused "OOM command not allowed when used memory > 'maxmemory'." r set a 1
+        r -send del large
+        r -send set a 1
+        r -send eval {return redis.call('set', KEYS[1], 1)} 1 b
+        assert_equal {1 OK OK} [list [r -read] [r -read] [r -read]]
+        wait_for {[info_field lazyfree_pending_objects memory] == 0}
+        # And only as much as it took.
+        r config set maxmemory [expr {[used_memory] - 1}]
+        assert_refused "OOM command not allowed when used memory > 'maxmemory'." r set c 1
+    }
+
+    test "what is about to be freed is not evicted once more, from keys that stay" {keydb} {
+        memory_needs_jemalloc
+        set bytes [make_large]
+        r config set maxmemory-policy allkeys-random
+        fill key 1000 [string repeat x 100]
+        r config resetstat
+        set limit [expr {[used_memory] - $bytes / 2}]
+        r -send del large
+        r -send config set maxmemory $limit
+        for {set i 0} {$i < 200} {incr i} {
+            r -send set key:$i y
+        }
+        for {set i 0} {$i < 202} {incr i} {
+            r -read
+        }
+        wait_for {[info_field lazyfree_pending_objects memory] == 0}
+        assert_equal 1000 [r dbsize]
+        assert_equal 0 [info_field evicted_keys stats]
+        assert {[used_memory] < $limit}
+    }
+}
+
 proc fill_selected {} {
     for {set i 0} {$i < 1000} {incr i} {
         r set key:$i [string repeat x 100]
