@@ -136,7 +136,7 @@ proc test_default_connection {} {
     }
     # Clients of the test before may still be leaving: they are subscribed, blocked, and counted.
     catch {wait_until {[info_field connected_clients clients] <= [llength $resp::open_ids]} 300}
-    r flushall
+    r flushall sync
 }
 
 # A server that is gone was not meant to be: servers a test ends itself are its own processes.

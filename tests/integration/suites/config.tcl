@@ -166,7 +166,8 @@ with_server {} {
             unixsocketperm 0 tcp-backlog 511 loglevel notice lfu-log-factor 10 lfu-decay-time 1 bind {* -::*}
             client-output-buffer-limit {normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60}
             enable-debug-command no tls-auth-clients yes tls-protocols {} daemonize no
-            lazyfree-lazy-user-flush no lazyfree-lazy-user-del no lazyfree-lazy-expire no lazyfree-lazy-server-del no
+            lazyfree-lazy-user-flush yes lazyfree-lazy-user-del yes lazyfree-lazy-expire yes
+            lazyfree-lazy-server-del yes lazyfree-lazy-eviction yes
             shutdown-timeout 10 shutdown-on-sigterm default shutdown-on-sigint default set-proc-title yes
         } {
             assert_equal [list $name $value] [r config get $name]

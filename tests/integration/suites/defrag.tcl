@@ -86,7 +86,7 @@ with_server {enable-debug-command yes} {
         if {![has_jemalloc]} {
             skip "built without jemalloc"
         }
-        r flushall
+        r flushall sync
         r debug populate 50000 key 100
         thin_out 50000 6
         r debug pause-cron 1 ;# only look
@@ -204,7 +204,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "clients at work do not notice" {keydb} {
-        r flushall
+        r flushall sync
         set clients {}
         for {set i 0} {$i < 8} {incr i} {
             set c [connect]
@@ -309,7 +309,7 @@ with_server {enable-debug-command yes} {
             r set key:1 changed
             r get key:1
             assert_equal {OK changed} [r exec]
-            r flushall
+            r flushall sync
             r select 0
         }
         defrag_ends

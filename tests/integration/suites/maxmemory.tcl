@@ -111,7 +111,7 @@ proc count_of {prefix} {
 with_server {enable-debug-command yes} {
     foreach policy {allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl} {
         test "$policy keeps memory at the limit" {} [string map [list @policy $policy] {
-            r flushall
+            r flushall sync
             r config resetstat
             r config set maxmemory-policy @policy
             set limit [limit_to 1000000]
@@ -126,7 +126,7 @@ with_server {enable-debug-command yes} {
         if {![string match volatile-* $policy]} continue
         test "$policy spares keys without a deadline, refuses when only they are left" {} [
             string map [list @policy $policy] {
-            r flushall
+            r flushall sync
             r config set maxmemory-policy @policy
             fill stays 500 [string repeat x 100]
             fill goes 500 [string repeat x 100] ex 1000
@@ -146,7 +146,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "noeviction refuses what needs memory, and nothing else" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy noeviction
         fill key 100 x
         r config set maxmemory 1
@@ -159,7 +159,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "the keys that were not used for long go first" {slow} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-lru
         r config set maxmemory-samples 10
         fill key 2000 [string repeat x 100]
@@ -180,7 +180,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "the keys that are used often stay" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-lfu
         r config set maxmemory-samples 10
         fill key 2000 [string repeat x 100]
@@ -201,7 +201,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "volatile-ttl takes those that have the shortest time to live" {keydb} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy volatile-ttl
         set c [connect]
         for {set i 0} {$i < 3000} {incr i} {
@@ -225,7 +225,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "keys of all databases go" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-random
         foreach db {0 3 9} {
             r select $db
@@ -243,7 +243,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "a limit below what is used is reached without any command" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-lru
         fill key 5000 [string repeat x 100]
         set limit [limit_to -300000]
@@ -253,7 +253,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "transactions: one look before EXEC, none inside" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy noeviction
         set other [connect]
         r multi
@@ -278,7 +278,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "evictions are journaled, each by itself" {keydb} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-random
         foreach {lazy command} {no DEL yes UNLINK} {
             r config set lazyfree-lazy-eviction $lazy
@@ -296,7 +296,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "watched keys that are evicted spoil the transaction" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-random
         r set key v
         set c [connect]
@@ -310,7 +310,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "nothing is evicted in a pause" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-random
         fill key 200 x
         r client pause 100000 write
@@ -323,7 +323,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "OBJECT FREQ and IDLETIME belong to policies" {} {
-        r flushall
+        r flushall sync
         r config set maxmemory-policy allkeys-lfu
         r set key v
         assert_range [r object freq key] 5 6

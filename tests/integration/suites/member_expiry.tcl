@@ -461,9 +461,9 @@ with_server {enable-debug-command yes} {
             {r expirememberat k a 1; r expirememberat k a 1}
             {{HDEL k a}}
             {r expirememberat k a 1; r expirememberat k b 1; r persist k b; r expirememberat s m 5}
-            {{HDEL k a} {DEL k} {SREM s m}}
+            {{HDEL k a} {UNLINK k} {SREM s m}}
             {r expirememberat z n 5; r expirememberat z m 5}
-            {{ZREM z n} {DEL z}}
+            {{ZREM z n} {UNLINK z}}
             {r pexpirememberat k a 4102444800000; r persist k a; r persist k b}
             {{PEXPIREMEMBERAT k a 4102444800000} {persist k a}}
         } {
@@ -481,7 +481,7 @@ with_server {enable-debug-command yes} {
         r expiremember s n 1 ms
         r expiremember t m 1 ms
         pause 2
-        assert_equal {{HDEL k a} {SREM s n} {DEL t} {set t 1}} [effects_of {
+        assert_equal {{HDEL k a} {SREM s n} {UNLINK t} {set t 1}} [effects_of {
             r hget k a
             r scard s
             r smembers t
@@ -500,7 +500,7 @@ with_server {enable-debug-command yes} {
             r expiremember s m 20 ms
             wait_for {[r exists s] == 0 && [r hlen k] == 1}
         }]
-        assert_equal {{DEL s} {HDEL k c}} [lsort [lrange $effects 2 end]]
+        assert_equal {{HDEL k c} {UNLINK s}} [lsort [lrange $effects 2 end]]
     }
 
     test "keyspace events" {keydb} {
@@ -579,7 +579,7 @@ with_server {enable-debug-command yes} {
             return redis.call('hlen', KEYS[1])
         } 1 k
         wait_for {[r hlen k] == 1}
-        assert_equal {{DEL k}} [effects_of {r eval {redis.call('pexpirememberat', KEYS[1], 'b', 1)} 1 k}]
+        assert_equal {{UNLINK k}} [effects_of {r eval {redis.call('pexpirememberat', KEYS[1], 'b', 1)} 1 k}]
         assert_reply {int 0} r exists k
     }
 

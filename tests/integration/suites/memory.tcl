@@ -15,7 +15,7 @@ with_server {} {
     }
 
     test "MEMORY STATS adds up" {} {
-        r flushall
+        r flushall sync
         r set a 1
         r select 3
         r set b 1 ex 1000
@@ -52,7 +52,7 @@ with_server {} {
             allocator-fragmentation.ratio allocator-fragmentation.bytes allocator-rss.ratio allocator-rss.bytes
             rss-overhead.ratio rss-overhead.bytes fragmentation fragmentation.bytes
         }
-        r flushall
+        r flushall sync
         assert_equal [lsort $fields] [lsort [dict keys [r memory stats]]]
         r hello 3
         set reply [r -typed memory stats]
@@ -68,7 +68,7 @@ with_server {} {
     }
 
     test "what background threads free is counted" {} {
-        r flushall
+        r flushall sync
         for {set i 0} {$i < 50} {incr i} {
             r set key:$i x
         }

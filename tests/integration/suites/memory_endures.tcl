@@ -102,7 +102,7 @@ proc snapshots_rest {} {
 
 # Keys, clients and what was kept for them have gone.
 proc settled {} {
-    r flushall
+    r flushall sync
     r script flush
     snapshots_rest
     wait_for {[info_field connected_clients] == 1 && [info_field lazyfree_pending_objects] == 0}

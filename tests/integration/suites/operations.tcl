@@ -75,7 +75,7 @@ with_server {enable-debug-command yes} {
             {} {set k v nx pxat 4000000000000} {{SET k v PXAT 4000000000000}}
             {} {setnx k v} {{SET k v}}
             {{set k v}} {getset k w} {{SET k w}}
-            {{set k v}} {getdel k} {{DEL k}}
+            {{set k v}} {getdel k} {{UNLINK k}}
             {{set k v}} {getex k pxat 4000000000000} {{PEXPIREAT k 4000000000000}}
             {{set k v ex 1000}} {getex k persist} {{PERSIST k}}
             {} {mset a 1 b 2} {{SET a 1} {SET b 2}}
@@ -107,7 +107,7 @@ with_server {enable-debug-command yes} {
             {{set a 1}} {expireat a 4000000000 nx} {{PEXPIREAT a 4000000000000}}
             {{set a 1}} {pexpireat a 4000000000000} {{pexpireat a 4000000000000}}
             {{set a 1}} {pexpireat a 4000000000000 gt} {}
-            {{set a 1}} {expire a -1} {{DEL a}}
+            {{set a 1}} {expire a -1} {{UNLINK a}}
             {{set a 1 ex 1000}} {persist a} {{persist a}}
             {{rpush l 2 1}} {flushdb} {flushdb}
         }

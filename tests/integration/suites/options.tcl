@@ -95,8 +95,29 @@ with_server {enable-debug-command yes} {
     }
 
     test "UNLINK frees large values in the background, whatever the options say" {keydb} {
-        set_large big
-        assert_equal 1 [frees_later {r unlink big}]
+        set options {lazyfree-lazy-user-del no lazyfree-lazy-server-del no}
+        with_config $options {
+            set_large big
+            assert_equal 1 [frees_later {r unlink big}]
+        }
+    }
+
+    test "as delivered all large values are freed in the background, and their memory comes back" {keydb} {
+        memory_needs_jemalloc
+        r flushall sync
+        set before [info_field used_memory memory]
+        foreach script {
+            {r del big}  {r set big x}  {r rename small big}  {r zunionstore big 1 small}  {r pexpire big 0}
+            {r pexpire big 1; wait_for {[r dbsize] == 1}}  {r flushall}
+        } {
+            r del small big
+            r zadd small 1 a
+            r eval {for i = 1, 20000 do redis.call('zadd', KEYS[1], i, 'member:' .. i) end} 1 big
+            assert {[info_field used_memory memory] > $before + 1000000}
+            set count [expr {$script eq {r flushall} ? 2 : 1}]
+            assert_equal $count [frees_later $script] $script
+            assert_range [info_field used_memory memory] 0 [expr {$before + 500000}]
+        }
     }
 
     test "a large value of a transaction and of a group of commands is freed once" {keydb} {

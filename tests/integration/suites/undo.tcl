@@ -254,7 +254,7 @@ with_server $options {
         r debug undo run incr k
         r debug undo run hset h c 3
         set plain [join [regexp -all -inline {[a-zA-Z0-9]+} [regsub -all {[*$][0-9]+} [r debug journal read] {}]]]
-        assert_match "*DEL k*incr k*HDEL h a*hset h c 3*" $plain
+        assert_match "*UNLINK k*incr k*HDEL h a*hset h c 3*" $plain
         r debug journal stop
         r debug undo forget
         r debug keep-expired 0

@@ -47,7 +47,7 @@ with_server {appendonly yes appendfsync no repl-backlog-size 16kb} {
         assert_equal 0 [overwrite key 1000 20000 [string repeat x 1000]]
         wait_for {[info_field aof_buffer_length] == 0}
         wait_for_honest_count
-        r flushall
+        r flushall sync
         wait_for_honest_count
         assert_range [expr {[info_field used_memory] - $before}] -1000000 3000000
     }
@@ -92,7 +92,7 @@ with_server {enable-debug-command yes journal-memory-limit 0 maxmemory-policy no
             r debug journal stop
             wait_for_counted $before -1500000 2000000
             assert_range [info_field mem_not_counted_for_evict] 0 2000000
-            r flushall
+            r flushall sync
         }]
     }
 
@@ -123,9 +123,9 @@ with_server {enable-debug-command yes journal-memory-limit 0 maxmemory-policy no
         }
         wait_for_counted $before 19500000 23500000
         r select 0
-        r flushdb
+        r flushdb sync
         wait_for_counted $before 9500000 13500000
-        r flushall
+        r flushall sync
         wait_for_counted $before -500000 2000000
         assert {[info_field mem_not_counted_for_evict] > 10000000}
         r debug journal stop
@@ -207,7 +207,7 @@ foreach {name options} {"" {} " and with the append only file" {appendonly yes a
                     }
                 }
                 r config set maxmemory 0
-                r flushall
+                r flushall sync
                 # all that is left is the journal's
                 wait_for_counted $before -4000000 8000000
                 assert {[info_field mem_not_counted_for_evict] - $aside > 10000000}
@@ -283,7 +283,7 @@ proc read_all_names {c} {
 }
 
 proc fill_names {} {
-    r flushall
+    r flushall sync
     r eval {for i = 1, 3000 do redis.call('set', string.rep('n', 1000) .. i, 'v') end} 0
     assert_equal 3000 [r dbsize]
     r config resetstat
