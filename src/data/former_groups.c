@@ -11,7 +11,7 @@
 
 /* A consumer with fewer records is not left to formers when it is removed: each record is kept. So formers have few
  * trees to look into. */
-enum { CONSUMER_LEFT_LEAST = 1024 };
+enum { CONSUMER_LEFT_LEAST = 1024, LEFT_SAMPLES = 16 };
 
 /* A group or a consumer that was removed; nobody changes it any more. */
 struct left {
@@ -77,7 +77,7 @@ static struct left *left_create(struct stream_group *group, struct stream_consum
     struct left *left = mem_alloc(sizeof(*left));
 
     *left = (struct left){.group = group, .consumer = consumer};
-    left->bytes = group != NULL ? stream_group_memory_bytes(group)
+    left->bytes = group != NULL ? stream_group_memory_bytes(group, LEFT_SAMPLES)
                                 : radix_memory_bytes(consumer->pending) +
                                       radix_count(consumer->pending) * mem_good_size(sizeof(struct stream_pending));
     return left;

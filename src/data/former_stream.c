@@ -242,7 +242,7 @@ static struct former *create(struct value value)
     of->former.count = stream_node_count(stream);
     of->rest = copy_rest(stream);
     of->groups = former_groups_create(stream, of->rest);
-    of->own_bytes = mem_usable(of) + stream_memory_bytes(of->rest);
+    of->own_bytes = mem_usable(of) + stream_memory_bytes(of->rest, 0);
     of->kept = radix_create();
     radix_iter_init(&nodes, stream->nodes);
     of->has_nodes = !radix_seek(&nodes, RADIX_LAST, SLICE_EMPTY);

@@ -253,10 +253,10 @@ uint64_t stream_tree_node_count(const struct stream *stream)
     return radix_node_count(stream->nodes) + 1;
 }
 
-uint64_t stream_memory_bytes(const struct stream *stream)
+uint64_t stream_memory_bytes(const struct stream *stream, uint64_t samples)
 {
     return mem_usable(stream) + radix_memory_bytes(stream->nodes) + stream->node_bytes +
-           stream_groups_memory_bytes(stream->groups);
+           stream_groups_memory_bytes(stream->groups, samples);
 }
 
 /* --- adding --- */

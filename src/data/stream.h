@@ -73,7 +73,8 @@ struct stream_id stream_max_deleted_id(const struct stream *stream);
 uint64_t stream_entries_added(const struct stream *stream);
 uint64_t stream_node_count(const struct stream *stream);
 uint64_t stream_tree_node_count(const struct stream *stream); /* nodes of the radix tree, with its root */
-uint64_t stream_memory_bytes(const struct stream *stream);
+/* Groups are looked at as value_ops.memory_bytes says; nodes are counted as they change. */
+uint64_t stream_memory_bytes(const struct stream *stream, uint64_t samples);
 
 /* Adds an entry; the id must be above the last one. `pairs`: field, value, field, ... False: the entry is too large for
  * a node, and nothing has changed. */

@@ -3,6 +3,9 @@
 #include "data/former_groups.h"
 #include "data/stream_priv.h"
 
+/* For an estimate of memory: to look at a group takes little time, and they differ more than consumers do. */
+enum { GROUPS_LOOKED_AT = 256 };
+
 /* --- consumers --- */
 
 static void consumer_free(void *value)
@@ -297,29 +300,43 @@ void stream_groups_destroy(struct radix **groups)
     radix_destroy(groups, stream_group_free);
 }
 
-uint64_t stream_group_memory_bytes(const struct stream_group *group)
+/* Of all that are in the tree, from those that were looked at. */
+static uint64_t estimate(const struct radix *tree, uint64_t bytes, uint64_t looked_at)
 {
-    uint64_t bytes = mem_usable(group) + radix_memory_bytes(group->pending) + radix_memory_bytes(group->consumers) +
-                     radix_count(group->pending) * mem_good_size(sizeof(struct stream_pending));
-    struct radix_iter iter;
-
-    radix_iter_init(&iter, group->consumers);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
-        bytes += mem_usable(iter.value) + radix_memory_bytes(((const struct stream_consumer *)iter.value)->pending);
-    radix_iter_fini(&iter);
-    return bytes;
+    return looked_at == radix_count(tree) ? bytes : bytes / looked_at * radix_count(tree);
 }
 
-uint64_t stream_groups_memory_bytes(const struct radix *groups)
+static uint64_t consumers_memory_bytes(const struct radix *consumers, uint64_t samples)
 {
-    uint64_t bytes = radix_memory_bytes(groups);
+    uint64_t bytes = 0, count = 0;
+    struct radix_iter iter;
+
+    radix_iter_init(&iter, consumers);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more && (samples == 0 || count < samples);
+         more = radix_next(&iter), count++)
+        bytes += mem_usable(iter.value) + radix_memory_bytes(((const struct stream_consumer *)iter.value)->pending);
+    radix_iter_fini(&iter);
+    return radix_memory_bytes(consumers) + estimate(consumers, bytes, count);
+}
+
+uint64_t stream_group_memory_bytes(const struct stream_group *group, uint64_t samples)
+{
+    return mem_usable(group) + radix_memory_bytes(group->pending) +
+           radix_count(group->pending) * mem_good_size(sizeof(struct stream_pending)) +
+           consumers_memory_bytes(group->consumers, samples);
+}
+
+uint64_t stream_groups_memory_bytes(const struct radix *groups, uint64_t samples)
+{
+    uint64_t bytes = 0, count = 0;
     struct radix_iter iter;
 
     radix_iter_init(&iter, groups);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
-        bytes += stream_group_memory_bytes(iter.value);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more && (samples == 0 || count < GROUPS_LOOKED_AT);
+         more = radix_next(&iter), count++)
+        bytes += stream_group_memory_bytes(iter.value, samples);
     radix_iter_fini(&iter);
-    return bytes;
+    return radix_memory_bytes(groups) + estimate(groups, bytes, count);
 }
 
 static uint64_t consumer_validate(const struct stream_group *group, const struct stream_consumer *consumer,

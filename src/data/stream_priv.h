@@ -25,8 +25,9 @@ struct stream {
 struct radix *stream_groups_copy(const struct radix *groups);
 void stream_groups_destroy(struct radix **groups);
 void stream_group_free(void *value); /* with all that it has */
-uint64_t stream_group_memory_bytes(const struct stream_group *group);
-uint64_t stream_groups_memory_bytes(const struct radix *groups);
+/* An estimate from some groups and from `samples` consumers of each; 0: from all of them. */
+uint64_t stream_group_memory_bytes(const struct stream_group *group, uint64_t samples);
+uint64_t stream_groups_memory_bytes(const struct radix *groups, uint64_t samples);
 void stream_groups_validate(const struct radix *groups);
 
 /* The node under this key is this one, which it takes over; NULL: there is none any more. The length follows. */

@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 #include "base/mem_move.h"
 #include "base/test_seed.h"
+#include "data/stream_value.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -258,7 +259,7 @@ static void random_steps_match_the_model(void **state)
                 check_copy(stream);
         }
         check_range(stream, STREAM_ID_LEAST, STREAM_ID_MOST);
-        assert_true(stream_memory_bytes(stream) > stream_length(stream) * 4);
+        assert_true(stream_memory_bytes(stream, 0) > stream_length(stream) * 4);
         stream_destroy(&stream);
     }
 }
@@ -582,7 +583,7 @@ static void random_pending_matches_the_model(void **state)
 
     (void)state;
     assert_null(stream_group_create(stream, SLICE("g"), STREAM_ID_LEAST, 0));
-    with_nothing = stream_memory_bytes(stream);
+    with_nothing = stream_memory_bytes(stream, 0);
     memset(owners, -1, sizeof(owners));
     for (unsigned i = 0; i < 5000; i++) {
         unsigned who = (unsigned)random_below(&random, CONSUMERS), ms = (unsigned)random_below(&random, IDS);
@@ -623,7 +624,7 @@ static void random_pending_matches_the_model(void **state)
             assert_int_equal(pending->delivery_count, original->delivery_count);
         }
     }
-    assert_true(stream_memory_bytes(stream) > with_nothing);
+    assert_true(stream_memory_bytes(stream, 0) > with_nothing);
     assert_true(stream_group_destroy(stream, SLICE("g")));
     assert_false(stream_group_destroy(stream, SLICE("g")));
     assert_int_equal(radix_count(stream_groups(stream)), 0);
@@ -652,6 +653,42 @@ static void pending_is_walked_by_range(void **state)
     stream_destroy(&stream);
 }
 
+static struct stream *stream_with_groups(uint64_t groups, uint64_t consumers)
+{
+    struct stream *stream = stream_create();
+    char room[NUMBER_I64_SPACE];
+
+    for (uint64_t i = 0; i < groups; i++) {
+        struct stream_group *group = stream_group_create(stream, slice_make(room, number_format_u64(room, i)),
+                                                         STREAM_ID_LEAST, 0);
+
+        for (uint64_t k = 0; k < consumers; k++)
+            (void)stream_consumer_create(group, slice_make(room, number_format_u64(room, k)), 0);
+    }
+    return stream;
+}
+
+/* Whoever asks has no time to look at all. */
+static void much_in_groups_is_estimated(void **state)
+{
+    static const uint64_t rows[][2] = {{1, 5}, {3, 5000}, {255, 4}, {5000, 3}, {700, 20}};
+
+    (void)state;
+    for (unsigned i = 0; i < countof(rows); i++) {
+        struct stream *stream = stream_with_groups(rows[i][0], rows[i][1]);
+        const uint64_t all = stream_memory_bytes(stream, 0), some = stream_memory_bytes(stream, 5);
+        const uint64_t effort = stream_ops.free_effort(stream_value(stream)), things = rows[i][0] * (1 + rows[i][1]);
+
+        assert_true(all >= things * 30);
+        assert_in_range(some, all - all / 8, all + all / 8);
+        if (things < 1024)
+            assert_int_equal(effort, things);
+        else
+            assert_in_range(effort, 1024, things);
+        stream_destroy(&stream);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -665,6 +702,7 @@ int main(void)
         cmocka_unit_test(lag_after_trimming),
         cmocka_unit_test(random_pending_matches_the_model),
         cmocka_unit_test(pending_is_walked_by_range),
+        cmocka_unit_test(much_in_groups_is_estimated),
     };
 
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);

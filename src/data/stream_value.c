@@ -14,22 +14,25 @@ static struct value copy(struct value value)
 
 static uint64_t memory_bytes(struct value value, uint64_t samples)
 {
-    (void)samples; /* the sums are kept */
-    return stream_memory_bytes(stream_of(value));
+    return stream_memory_bytes(stream_of(value), samples);
 }
 
-/* The nodes, and for each group its consumers and pending entries. */
+/* Nobody asks whether it is more. */
+enum { EFFORT_MOST = 1024 };
+
+/* The nodes, and for each group its consumers and pending entries, until these are many. */
 static uint64_t free_effort(struct value value)
 {
     const struct stream *stream = stream_of(value);
-    uint64_t effort = stream_node_count(stream);
+    uint64_t effort = stream_node_count(stream) + radix_count(stream_groups(stream));
     struct radix_iter groups;
 
     radix_iter_init(&groups, stream_groups(stream));
-    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
+    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more && effort < EFFORT_MOST;
+         more = radix_next(&groups)) {
         const struct stream_group *group = groups.value;
 
-        effort += 1 + radix_count(group->consumers) + radix_count(group->pending);
+        effort += radix_count(group->consumers) + radix_count(group->pending);
     }
     radix_iter_fini(&groups);
     return effort;

@@ -256,7 +256,7 @@ static inline void compare_entries(const struct stream *stream, const struct str
 /* Beside the rest it has what went by in groups, until its end. */
 static inline uint64_t bytes_expected(const struct watched *watched)
 {
-    uint64_t bytes = stream_memory_bytes(stream_of(former_rest(watched->former))) + 1024;
+    uint64_t bytes = stream_memory_bytes(stream_of(former_rest(watched->former)), 0) + 1024;
     struct radix_iter groups;
 
     radix_iter_init(&groups, stream_groups(watched->copy));
