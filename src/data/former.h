@@ -6,15 +6,17 @@
  *     ... the value changes ...
  *     former_keep(former, value, steps of the log);
  *     ...
- *     while (former_give(former, value, 256, fn, context))
+ *     while (former_prepare(former, value, 256))
  *         ;                                        piece by piece, also between changes
+ *     while (former_give(former, value, 256, fn, context))
+ *         ;                                        likewise
  *
  * Elements are given in an order of the type's own. A position tells which ones were given. A change of one that was
  * not leaves what it was; the walk skips it, and it is given from there. So the memory is that of what was changed, and
  * nothing waits longer than for one piece. A value may tell its formers more in its own way; keep comes behind that.
  *
  * Only of values in their large forms (former_suits), which they never leave. The value may be the live one, which its
- * owner guards, as the former itself. When it is taken out of the keyspace it is given as it is then. */
+ * owner guards, as the former itself. When it is taken out of the keyspace (is_taken) it is given as it is then. */
 #pragma once
 
 #include "base/compiler.h"
@@ -40,6 +42,7 @@ struct former {
     const struct former_ops *ops;
     uint64_t count; /* elements in all; of a stream nodes; of a nested hash nodes and texts */
     uint64_t bytes; /* memory that it takes beside the value, about */
+    bool is_taken;  /* the value was taken out of the keyspace: nobody changes it, and other threads may read it */
 };
 
 /* The functions of a type (value_ops.former). */
@@ -47,6 +50,9 @@ struct former_ops {
     struct former *(*create)(struct value value);
     /* The value has changed: it is `value` now, and the steps (value_steps_take) take the change back. */
     void (*keep)(struct former *former, struct value value, struct slice steps);
+    /* Looks at about `most` parts of the value for the rest, before it gives. False: the rest is what it will be. NULL:
+     * as from the beginning. */
+    bool (*prepare)(struct former *former, struct value value, uint64_t most);
     /* Gives about `most` elements. False: these were the last ones. */
     bool (*give)(struct former *former, struct value value, uint64_t most, former_fn fn, void *context);
     /* What the value had beside its elements and is not given, as a value without elements; the former's. NULL:
@@ -70,6 +76,11 @@ static inline struct former *former_create(const struct value_ops *ops, struct v
 static inline void former_keep(struct former *former, struct value value, struct slice noted)
 {
     former->ops->keep(former, value, noted);
+}
+/* Until it is false, then the rest is complete, and elements are given. */
+static inline must_check bool former_prepare(struct former *former, struct value value, uint64_t most)
+{
+    return former->ops->prepare != NULL && former->ops->prepare(former, value, most);
 }
 static inline must_check bool former_give(struct former *former, struct value value, uint64_t most, former_fn fn,
                                           void *context)

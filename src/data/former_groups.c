@@ -2,8 +2,8 @@
 
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/buffer.h"
 #include "base/mem.h"
-#include "base/panic.h"
 #include "data/stream_priv.h"
 
 #include <stdatomic.h>
@@ -21,14 +21,13 @@ struct left {
     uint64_t bytes;                   /* const */
 };
 
-/* A consumer of the moment. */
-struct owner {
+struct owner { /* a consumer of the moment */
     int64_t seen_ms, active_ms;
     uint64_t pending_count;
-    uint64_t gathered; /* ids that have gone by */
-    char *ids;         /* room for all of them; NULL: none has gone by */
-    size_t name_size;
-    char name[];
+    uint64_t gathered;  /* ids that have gone by */
+    uint64_t given;     /* of them */
+    char *ids;          /* room for all of them; NULL: none has gone by */
+    struct owner *next; /* of those that are done with */
 };
 
 struct kept {            /* what an entry was */
@@ -37,37 +36,55 @@ struct kept {            /* what an entry was */
     uint64_t delivery_count;
 };
 
+/* How far a walk in the order of names has come: this name is behind it. */
+struct place {
+    bool is_begun; /* false: it is before the first name */
+    struct buffer name;
+};
+
+/* Invariants, of names and ids that are still to come:
+ *  1. A consumer that is not among the owners is in the group, and has not changed since the moment; an entry that is
+ *     neither kept nor in a consumer that was removed likewise.
+ *  2. Each consumer that had an entry of those that have gone by is among the owners. */
 struct group_former {
     struct former_groups *all;
-    struct group_former *next;  /* of the same group */
-    struct stream_group *group; /* NULL: it was removed, and is not needed any more */
+    struct group_former *next;  /* of the same group; or of those that are done with */
+    struct stream_group *group; /* if it was removed, that of `left` */
     struct left *left;          /* the group, if it was removed; else NULL */
-    struct slice name;          /* a copy */
     struct stream_part_group head;
-    struct owner **owners; /* in the order of their names */
     uint64_t consumer_count;
-    struct radix *kept; /* id -> kept; NULL: none. These go before what consumers that were removed have */
+    struct radix *owners; /* name -> owner; NULL as value: there was no such consumer; NULL as tree: none */
+    struct radix *kept;   /* id -> kept; NULL: none. These go before what consumers that were removed have */
     struct {
         struct left **items;
         uint32_t count, capacity;
     } consumers; /* that were removed, in this order: what an earlier one has goes before what later ones have */
     struct stream_id next_id;
     struct stream_id last_id; /* the last one that was pending at the moment */
-    uint64_t given;
-    bool has_walked; /* all that was pending is given */
+    uint64_t given;           /* entries */
+    bool has_walked;          /* all that was pending is given */
+    bool has_head;            /* it was given */
+    bool has_count;           /* of its consumers, likewise, behind what is pending */
+    struct place passed;      /* consumers */
+    uint64_t consumers_passed;
+    struct owner *owner; /* whose ids are being given, no longer among the owners; NULL: none */
 };
 
+/* A group that is to come and not among the kept ones is in the stream, and has not changed since the moment. */
 struct former_groups {
+    const struct former *former; /* const */
+    struct stream *stream;       /* const */
+    struct former_groups *next;  /* of the same stream */
     uint64_t bytes;
+    uint64_t count; /* const: of groups at the moment */
+    uint64_t given; /* of groups */
     bool has_ids;   /* they were given */
-    uint64_t group; /* the one that is being given */
-    bool has_head;  /* its head was given */
-    bool has_count; /* of its consumers, likewise, behind what is pending */
-    uint64_t owner; /* of its consumers, the one that is being given */
-    bool has_owner; /* its head was given */
-    uint64_t owned; /* so many of its ids were given */
-    uint64_t count; /* of groups */
-    struct group_former *items[];
+    struct place surveyed;
+    struct place passed;
+    struct radix *kept;        /* name -> group_former; NULL as value: there was no such group; NULL as tree: none */
+    struct group_former *now;  /* the one that is being given, no longer among the kept ones; NULL: none */
+    struct group_former *done; /* that have something which is freed under no lock */
+    struct owner *done_owners; /* with many ids, likewise */
 };
 
 /* ----------------------------------------------------------------------------------------------- what is removed -- */
@@ -101,29 +118,261 @@ static void left_release(struct left *left)
     mem_free(left);
 }
 
-/* ------------------------------------------------------------------------------------------------------- keeping -- */
+/* -------------------------------------------------------------------------------------------------- trees, names -- */
 
-static struct slice owner_name(const struct owner *owner)
+/* The tree is made when it is needed; its memory counts, what it has does not. */
+static void put(struct former_groups *all, struct radix **tree, struct slice key, void *value)
 {
-    return slice_make(owner->name, owner->name_size);
+    const uint64_t before = *tree != NULL ? radix_memory_bytes(*tree) : 0;
+
+    if (*tree == NULL)
+        *tree = radix_create();
+    radix_set(*tree, key, value, NULL);
+    all->bytes += radix_memory_bytes(*tree) - before;
 }
 
-static struct owner *find_owner(const struct group_former *of, struct slice name)
+/* What is there. */
+static void *take(struct former_groups *all, struct radix *tree, struct slice key)
 {
-    uint64_t low = 0, high = of->consumer_count;
+    const uint64_t before = radix_memory_bytes(tree);
+    void *value = NULL;
+    const bool was_there = radix_remove(tree, key, &value);
 
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        const int order = slice_compare(owner_name(of->owners[middle]), name);
+    assert(was_there);
+    all->bytes -= before - radix_memory_bytes(tree);
+    return value;
+}
 
-        if (order == 0)
-            return of->owners[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
+static bool has(const struct radix *tree, struct slice key)
+{
+    return tree != NULL && radix_find(tree, key, NULL);
+}
+
+static bool is_to_come(const struct place *place, struct slice name)
+{
+    return !place->is_begun || slice_compare(name, buffer_slice(&place->name)) > 0;
+}
+
+/* Returns its own copy of the name. */
+static struct slice pass_by(struct place *place, struct slice name)
+{
+    place->is_begun = true;
+    buffer_clear(&place->name);
+    buffer_append_slice(&place->name, name);
+    return buffer_slice(&place->name);
+}
+
+/* Trees that a walk goes through side by side. What one has of a key goes before what later ones have. */
+struct source {
+    struct radix_iter iter;
+    bool has;
+};
+
+struct sources {
+    struct source *items;
+    uint32_t count;
+};
+
+enum { SOURCE_KEPT, SOURCE_LIVE, NAME_SOURCES }; /* of names */
+
+static void source_init(struct source *source, const struct radix *tree, enum radix_seek how, struct slice key)
+{
+    source->has = false;
+    source->iter.tree = NULL;
+    if (tree == NULL)
+        return;
+    radix_iter_init(&source->iter, tree);
+    source->has = radix_seek(&source->iter, how, key);
+}
+
+/* Names that are to come, of those that were kept and those that are there. */
+static void sources_init(struct sources *sources, struct source items[NAME_SOURCES], const struct radix *kept,
+                         const struct radix *live, const struct place *place)
+{
+    const enum radix_seek how = place->is_begun ? RADIX_ABOVE : RADIX_FIRST;
+
+    *sources = (struct sources){items, NAME_SOURCES};
+    source_init(&items[SOURCE_KEPT], kept, how, buffer_slice(&place->name));
+    source_init(&items[SOURCE_LIVE], live, how, buffer_slice(&place->name));
+}
+
+static void sources_fini(struct sources *sources)
+{
+    for (uint32_t i = 0; i < sources->count; i++) {
+        if (sources->items[i].iter.tree != NULL)
+            radix_iter_fini(&sources->items[i].iter);
     }
-    panic("Something was pending for a consumer that was not there");
+}
+
+/* NULL: that was all. */
+static struct source *least(const struct sources *sources)
+{
+    struct source *found = NULL;
+
+    for (uint32_t i = 0; i < sources->count; i++) {
+        struct source *each = &sources->items[i];
+
+        if (each->has &&
+            (found == NULL || slice_compare(radix_iter_key(&each->iter), radix_iter_key(&found->iter)) < 0))
+            found = each;
+    }
+    return found;
+}
+
+/* The key is none of an iterator. */
+static void pass(struct sources *sources, struct slice key)
+{
+    for (uint32_t i = 0; i < sources->count; i++) {
+        struct source *each = &sources->items[i];
+
+        if (each->has && slice_equal(radix_iter_key(&each->iter), key))
+            each->has = radix_next(&each->iter);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------- one group -- */
+
+static void owner_free(void *value)
+{
+    struct owner *owner = value;
+
+    if (owner != NULL)
+        mem_free(owner->ids);
+    mem_free(owner);
+}
+
+/* Accepts NULL. */
+static void group_former_destroy(struct group_former *of)
+{
+    if (of == NULL)
+        return;
+    left_release(of->left);
+    for (uint32_t i = 0; i < of->consumers.count; i++)
+        left_release(of->consumers.items[i]);
+    ARRAY_FINI(&of->consumers);
+    radix_destroy(&of->kept, mem_free);
+    radix_destroy(&of->owners, owner_free);
+    owner_free(of->owner);
+    buffer_fini(&of->passed.name);
+    mem_free(of);
+}
+
+/* The group is as it was at the moment. */
+static struct group_former *group_former_create(struct former_groups *all, struct stream_group *group)
+{
+    struct group_former *of = mem_alloc_zero(sizeof(*of));
+    struct radix_iter iter;
+
+    of->all = all;
+    of->group = group;
+    of->head = (struct stream_part_group){group->last_id, group->entries_read, radix_count(group->pending)};
+    of->consumer_count = radix_count(group->consumers);
+    radix_iter_init(&iter, group->pending);
+    of->has_walked = !radix_seek(&iter, RADIX_LAST, SLICE_EMPTY);
+    if (!of->has_walked)
+        of->last_id = stream_pending_id(&iter);
+    radix_iter_fini(&iter);
+    all->bytes += mem_usable(of);
+    if (all->former->is_taken)
+        return of;
+    of->next = group->formers;
+    group->formers = of;
+    return of;
+}
+
+static void detach(struct group_former *of)
+{
+    struct group_former **at = &of->group->formers;
+
+    while (*at != of)
+        at = &(*at)->next;
+    *at = of->next;
+}
+
+/* Whether it has nothing that takes time to free. */
+static bool is_plain(const struct group_former *of)
+{
+    return of->left == NULL && of->consumers.count == 0 && (of->owners == NULL || radix_count(of->owners) == 0);
+}
+
+static uint64_t own_bytes(const struct group_former *of)
+{
+    return mem_usable(of) + (of->owners != NULL ? radix_memory_bytes(of->owners) : 0) +
+           (of->kept != NULL ? radix_memory_bytes(of->kept) : 0);
+}
+
+/* All of it was given. */
+static void end_group(struct former_groups *all)
+{
+    struct group_former *of = all->now;
+
+    assert(of->kept == NULL || radix_count(of->kept) == 0);
+    all->now = NULL;
+    all->given++;
+    if (of->left == NULL && !all->former->is_taken)
+        detach(of);
+    if (is_plain(of)) {
+        all->bytes -= own_bytes(of);
+        group_former_destroy(of);
+    } else {
+        of->next = all->done;
+        all->done = of;
+    }
+}
+
+static struct owner *owner_create(struct former_groups *all, const struct stream_consumer *consumer)
+{
+    struct owner *owner = mem_alloc_zero(sizeof(*owner));
+
+    owner->seen_ms = consumer->seen_ms;
+    owner->active_ms = consumer->active_ms;
+    owner->pending_count = radix_count(consumer->pending);
+    all->bytes += mem_usable(owner);
+    return owner;
+}
+
+/* Of a consumer of the moment. */
+static struct owner *find_owner(struct group_former *of, const struct stream_consumer *consumer)
+{
+    const struct slice name = stream_consumer_name(consumer);
+    void *known = NULL;
+    struct owner *owner;
+
+    if (of->owners != NULL && radix_find(of->owners, name, &known)) {
+        assert(known != NULL);
+        return known;
+    }
+    owner = owner_create(of->all, consumer);
+    put(of->all, &of->owners, name, owner);
+    return owner;
+}
+
+/* ------------------------------------------------------------------------------------------------------- keeping -- */
+
+static void keep_group(struct former_groups *all, struct slice name, struct stream_group *group)
+{
+    if (all->given == all->count || !is_to_come(&all->passed, name) || has(all->kept, name))
+        return;
+    put(all, &all->kept, name, group != NULL ? group_former_create(all, group) : NULL);
+}
+
+void former_groups_keep(struct former_groups *formers, struct slice name, struct stream_group *group)
+{
+    for (struct former_groups *all = formers; all != NULL; all = all->next)
+        keep_group(all, name, group);
+}
+
+static void keep_consumer(struct group_former *of, struct slice name, const struct stream_consumer *consumer)
+{
+    if (is_to_come(&of->passed, name) && !has(of->owners, name))
+        put(of->all, &of->owners, name, consumer != NULL ? owner_create(of->all, consumer) : NULL);
+}
+
+void group_formers_keep_consumer(struct group_former *formers, struct slice name,
+                                 const struct stream_consumer *consumer)
+{
+    for (struct group_former *of = formers; of != NULL; of = of->next)
+        keep_consumer(of, name, consumer);
 }
 
 /* It is given already, or was not pending. */
@@ -134,10 +383,10 @@ static bool is_out_of_way(const struct group_former *of, struct stream_id id)
 
 static bool is_known(const struct group_former *of, struct slice key)
 {
-    if (of->kept != NULL && radix_find(of->kept, key, NULL))
+    if (has(of->kept, key))
         return true;
     for (uint32_t i = 0; i < of->consumers.count; i++) {
-        if (radix_find(of->consumers.items[i]->consumer->pending, key, NULL))
+        if (has(of->consumers.items[i]->consumer->pending, key))
             return true;
     }
     return false;
@@ -146,19 +395,14 @@ static bool is_known(const struct group_former *of, struct slice key)
 static void keep(struct group_former *of, struct slice key, const struct stream_pending *pending)
 {
     struct kept *kept;
-    uint64_t before;
 
     if (is_out_of_way(of, stream_id_decode(key.data)) || is_known(of, key))
         return;
     kept = mem_alloc_zero(sizeof(*kept));
     if (pending != NULL)
-        *kept = (struct kept){find_owner(of, stream_consumer_name(pending->consumer)), pending->delivery_ms,
-                              pending->delivery_count};
-    before = of->kept != NULL ? radix_memory_bytes(of->kept) : 0;
-    if (of->kept == NULL)
-        of->kept = radix_create();
-    radix_set(of->kept, key, kept, NULL);
-    of->all->bytes += mem_usable(kept) + radix_memory_bytes(of->kept) - before;
+        *kept = (struct kept){find_owner(of, pending->consumer), pending->delivery_ms, pending->delivery_count};
+    put(of->all, &of->kept, key, kept);
+    of->all->bytes += mem_usable(kept);
 }
 
 void group_formers_keep(struct group_former *formers, struct slice id, const struct stream_pending *pending)
@@ -202,10 +446,6 @@ bool group_formers_take_group(struct group_former *formers, struct stream_group 
 
     for (struct group_former *of = formers; of != NULL; of = of->next) {
         assert(of->group == group);
-        if (of->has_walked) {
-            of->group = NULL;
-            continue;
-        }
         if (left == NULL)
             left = left_create(group, NULL);
         of->left = left_acquire(left);
@@ -214,7 +454,7 @@ bool group_formers_take_group(struct group_former *formers, struct stream_group 
     return left != NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------- pending -- */
+/* ------------------------------------------------------------------------------------------------------- pending -- */
 
 struct giving {
     struct former_groups *groups;
@@ -235,66 +475,19 @@ static void give_part(struct giving *giving, enum stream_part part, struct slice
     *giving->bytes -= MIN(*giving->bytes, first.size + second.size);
 }
 
-/* Trees in which an entry may be: what was kept, removed consumers, the group; the first one that has it counts. */
-struct source {
-    struct radix_iter iter;
-    bool has;
-};
-
-struct sources {
-    struct source *items;
-    uint32_t count;
-};
-
-static void source_init(struct source *source, const struct radix *tree, struct stream_id from)
+/* What was kept, removed consumers, the group. */
+static struct sources pending_sources(const struct group_former *of)
 {
-    if (tree == NULL)
-        return;
-    radix_iter_init(&source->iter, tree);
-    source->has = stream_pending_seek(&source->iter, from);
-}
+    struct sources sources = {.count = 2 + of->consumers.count};
+    char room[STREAM_ID_BYTES];
+    const struct slice key = stream_id_encode(of->next_id, room);
 
-static void sources_init(struct sources *sources, const struct group_former *of)
-{
-    sources->count = 2 + of->consumers.count;
-    sources->items = mem_alloc_zero(sources->count * sizeof(*sources->items));
-    source_init(&sources->items[0], of->kept, of->next_id);
+    sources.items = mem_alloc(sources.count * sizeof(*sources.items));
+    source_init(&sources.items[SOURCE_KEPT], of->kept, RADIX_AT_LEAST, key);
     for (uint32_t i = 0; i < of->consumers.count; i++)
-        source_init(&sources->items[1 + i], of->consumers.items[i]->consumer->pending, of->next_id);
-    source_init(&sources->items[sources->count - 1], of->group->pending, of->next_id);
-}
-
-static void sources_fini(struct sources *sources)
-{
-    for (uint32_t i = 0; i < sources->count; i++) {
-        if (sources->items[i].iter.tree != NULL)
-            radix_iter_fini(&sources->items[i].iter);
-    }
-    mem_free(sources->items);
-}
-
-static struct source *least(const struct sources *sources)
-{
-    struct source *found = NULL;
-
-    for (uint32_t i = 0; i < sources->count; i++) {
-        struct source *each = &sources->items[i];
-
-        if (each->has && (found == NULL || memcmp(each->iter.key, found->iter.key, STREAM_ID_BYTES) < 0))
-            found = each;
-    }
-    assert(found != NULL); /* the last one of the moment is somewhere */
-    return found;
-}
-
-static void pass(struct sources *sources, struct slice key)
-{
-    for (uint32_t i = 0; i < sources->count; i++) {
-        struct source *each = &sources->items[i];
-
-        if (each->has && memcmp(each->iter.key, key.data, STREAM_ID_BYTES) == 0)
-            each->has = radix_next(&each->iter);
-    }
+        source_init(&sources.items[1 + i], of->consumers.items[i]->consumer->pending, RADIX_AT_LEAST, key);
+    source_init(&sources.items[sources.count - 1], of->group->pending, RADIX_AT_LEAST, key);
+    return sources;
 }
 
 static void gather(struct group_former *of, struct owner *owner, struct slice key)
@@ -320,28 +513,26 @@ static void give_one(struct giving *giving, struct group_former *of, struct slic
 
 static void forget_kept(struct group_former *of, struct slice key)
 {
-    const uint64_t before = radix_memory_bytes(of->kept);
-    void *kept = NULL;
+    struct kept *kept = take(of->all, of->kept, key);
 
-    (void)radix_remove(of->kept, key, &kept);
-    of->all->bytes -= mem_usable(kept) + before - radix_memory_bytes(of->kept);
+    of->all->bytes -= mem_usable(kept);
     mem_free(kept);
 }
 
 static void give_next(struct giving *giving, struct group_former *of, struct sources *sources)
 {
     struct source *source = least(sources);
-    const bool is_kept = source == &sources->items[0];
+    const bool is_kept = source == &sources->items[SOURCE_KEPT];
     char room[STREAM_ID_BYTES];
     struct slice key = slice_make(room, STREAM_ID_BYTES);
 
+    assert(source != NULL); /* the last one of the moment is somewhere */
     memcpy(room, source->iter.key, STREAM_ID_BYTES);
     if (is_kept) {
         give_one(giving, of, key, source->iter.value);
     } else {
         const struct stream_pending *pending = source->iter.value;
-        const struct kept kept = {find_owner(of, stream_consumer_name(pending->consumer)), pending->delivery_ms,
-                                  pending->delivery_count};
+        const struct kept kept = {find_owner(of, pending->consumer), pending->delivery_ms, pending->delivery_count};
 
         give_one(giving, of, key, &kept);
     }
@@ -354,194 +545,266 @@ static void give_next(struct giving *giving, struct group_former *of, struct sou
 
 static void give_pending(struct giving *giving, struct group_former *of)
 {
+    struct sources sources = pending_sources(of);
     uint64_t looks = *giving->most; /* entries that were not pending cost time, too */
-    struct sources sources;
 
-    sources_init(&sources, of);
     for (; !of->has_walked && has_room(giving) && looks != 0; looks--)
         give_next(giving, of, &sources);
     if (looks == 0)
         *giving->most = 0;
     sources_fini(&sources);
+    mem_free(sources.items);
     assert(!of->has_walked || of->given == of->head.pending_count);
 }
 
-/* ------------------------------------------------------------------------------------------------------ giving -- */
+/* ----------------------------------------------------------------------------------------------------- consumers -- */
 
-static void give_owner(struct giving *giving, const struct owner *owner)
+static void give_owned(struct giving *giving, struct group_former *of)
 {
-    const struct stream_part_consumer part = {owner->seen_ms, owner->active_ms, owner->pending_count};
-
-    assert(owner->gathered == owner->pending_count);
-    give_part(giving, STREAM_PART_CONSUMER, owner_name(owner), slice_make((const char *)&part, sizeof(part)));
-}
-
-static void give_owned(struct giving *giving, const struct owner *owner)
-{
-    struct former_groups *groups = giving->groups;
-    const uint64_t count = MIN(owner->pending_count - groups->owned, *giving->bytes / STREAM_ID_BYTES + 1);
+    struct owner *owner = of->owner;
+    const uint64_t count = MIN(owner->pending_count - owner->given, *giving->bytes / STREAM_ID_BYTES + 1);
 
     give_part(giving, STREAM_PART_OWNED,
-              slice_make(owner->ids + groups->owned * STREAM_ID_BYTES, count * STREAM_ID_BYTES), SLICE_EMPTY);
-    groups->owned += count;
+              slice_make(owner->ids + owner->given * STREAM_ID_BYTES, count * STREAM_ID_BYTES), SLICE_EMPTY);
+    owner->given += count;
 }
 
-/* The next part of this consumer. */
-static void give_of_owner(struct giving *giving, const struct owner *owner)
+/* Behind its head. */
+static void end_owner(struct group_former *of)
 {
-    struct former_groups *groups = giving->groups;
+    struct owner *owner = of->owner;
 
-    if (!groups->has_owner)
-        give_owner(giving, owner);
-    else
-        give_owned(giving, owner);
-    groups->has_owner = groups->owned != owner->pending_count;
-    if (groups->has_owner)
+    if (owner->given != owner->pending_count)
         return;
-    groups->owned = 0;
-    groups->owner++;
+    of->owner = NULL;
+    if (mem_usable(owner->ids) > FORMER_PIECE_BYTES) { /* to free 4 MB took 0.8 ms */
+        owner->next = of->all->done_owners;
+        of->all->done_owners = owner;
+    } else {
+        of->all->bytes -= mem_usable(owner) + mem_usable(owner->ids);
+        owner_free(owner);
+    }
 }
 
-/* The next part of this group, or of what is pending in it. */
-static void give_of_group(struct giving *giving, struct group_former *of)
+static void give_consumer_head(struct giving *giving, struct group_former *of, const struct stream_part_consumer *part)
+{
+    of->consumers_passed++;
+    give_part(giving, STREAM_PART_CONSUMER, buffer_slice(&of->passed.name),
+              slice_make((const char *)part, sizeof(*part)));
+}
+
+/* NULL: it was not there. */
+static void give_owner(struct giving *giving, struct group_former *of, struct owner *owner)
+{
+    if (owner == NULL)
+        return;
+    assert(owner->gathered == owner->pending_count);
+    of->owner = owner;
+    give_consumer_head(giving, of,
+                       &(struct stream_part_consumer){owner->seen_ms, owner->active_ms, owner->pending_count});
+    end_owner(of);
+}
+
+static void give_consumer(struct giving *giving, struct group_former *of, struct sources *sources)
+{
+    const struct source *source = least(sources);
+    const struct stream_consumer *consumer;
+    struct slice name;
+
+    assert(source != NULL); /* one of the moment is left */
+    name = pass_by(&of->passed, radix_iter_key(&source->iter));
+    if (source == &sources->items[SOURCE_KEPT]) {
+        give_owner(giving, of, take(of->all, of->owners, name));
+    } else {
+        consumer = source->iter.value;
+        assert(radix_count(consumer->pending) == 0); /* invariant 2 */
+        give_consumer_head(giving, of, &(struct stream_part_consumer){consumer->seen_ms, consumer->active_ms, 0});
+    }
+    pass(sources, name);
+}
+
+static void give_consumers(struct giving *giving, struct group_former *of)
+{
+    uint64_t looks = *giving->most; /* consumers that were not there cost time, too */
+    struct source items[NAME_SOURCES];
+    struct sources sources;
+
+    sources_init(&sources, items, of->owners, of->group->consumers, &of->passed);
+    for (; of->owner == NULL && of->consumers_passed != of->consumer_count && has_room(giving) && looks != 0; looks--)
+        give_consumer(giving, of, &sources);
+    if (looks == 0)
+        *giving->most = 0;
+    sources_fini(&sources);
+}
+
+/* -------------------------------------------------------------------------------------------------------- groups -- */
+
+static void give_head(struct giving *giving, struct group_former *of)
+{
+    give_part(giving, STREAM_PART_GROUP, buffer_slice(&of->all->passed.name),
+              slice_make((const char *)&of->head, sizeof(of->head)));
+    of->has_head = true;
+}
+
+static void give_count(struct giving *giving, struct group_former *of)
 {
     const struct stream_part_consumers part = {of->consumer_count};
-    struct former_groups *groups = giving->groups;
 
-    if (!groups->has_head) {
-        give_part(giving, STREAM_PART_GROUP, of->name, slice_make((const char *)&of->head, sizeof(of->head)));
-        groups->has_head = true;
+    give_part(giving, STREAM_PART_CONSUMERS, SLICE_EMPTY, slice_make((const char *)&part, sizeof(part)));
+    of->has_count = true;
+}
+
+/* The next part of this group, or of what is pending in it, or of its consumers. */
+static void give_of_group(struct giving *giving, struct group_former *of)
+{
+    if (!of->has_head) {
+        give_head(giving, of);
     } else if (!of->has_walked) {
         give_pending(giving, of);
-    } else if (!groups->has_count) {
-        give_part(giving, STREAM_PART_CONSUMERS, SLICE_EMPTY, slice_make((const char *)&part, sizeof(part)));
-        groups->has_count = true;
+    } else if (!of->has_count) {
+        give_count(giving, of);
+    } else if (of->owner != NULL) {
+        give_owned(giving, of);
+        end_owner(of);
     } else {
-        give_of_owner(giving, of->owners[groups->owner]);
+        give_consumers(giving, of);
     }
-    if (!groups->has_count || groups->owner != of->consumer_count)
-        return;
-    groups->has_head = groups->has_count = false;
-    groups->owner = 0;
-    groups->group++;
+    if (of->has_count && of->owner == NULL && of->consumers_passed == of->consumer_count)
+        end_group(giving->groups);
+}
+
+/* To the next name, which may be of a group that was not there. */
+static void enter_group(struct former_groups *groups)
+{
+    struct source items[NAME_SOURCES];
+    const struct source *source;
+    struct sources sources;
+    struct slice name;
+
+    sources_init(&sources, items, groups->kept, groups->stream->groups, &groups->passed);
+    source = least(&sources);
+    assert(source != NULL); /* one of the moment is left */
+    name = pass_by(&groups->passed, radix_iter_key(&source->iter));
+    if (source == &items[SOURCE_KEPT])
+        groups->now = take(groups, groups->kept, name);
+    else
+        groups->now = group_former_create(groups, source->iter.value);
+    sources_fini(&sources);
+}
+
+static void give_ids(struct giving *giving)
+{
+    const struct stream_part_ids part = {giving->groups->count};
+
+    give_part(giving, STREAM_PART_IDS, SLICE_EMPTY, slice_make((const char *)&part, sizeof(part)));
+    giving->groups->has_ids = true;
 }
 
 bool former_groups_give(struct former_groups *groups, uint64_t *most, uint64_t *bytes, former_fn fn, void *context)
 {
     struct giving giving = {groups, fn, context, most, bytes};
+    uint64_t looks = *most; /* groups that were not there cost time, too */
 
-    if (!groups->has_ids && has_room(&giving)) {
-        give_part(&giving, STREAM_PART_IDS, SLICE_EMPTY, SLICE_EMPTY);
-        groups->has_ids = true;
+    if (!groups->has_ids && has_room(&giving))
+        give_ids(&giving);
+    while (groups->given != groups->count && has_room(&giving) && looks != 0) {
+        if (groups->now != NULL) {
+            give_of_group(&giving, groups->now);
+        } else {
+            enter_group(groups);
+            looks--;
+        }
     }
-    while (groups->group != groups->count && has_room(&giving))
-        give_of_group(&giving, groups->items[groups->group]);
-    return !groups->has_ids || groups->group != groups->count;
+    return !groups->has_ids || groups->given != groups->count;
 }
 
-/* -------------------------------------------------------------------------------------------------------- whole -- */
+/* --------------------------------------------------------------------------------------------------------- whole -- */
 
-static struct owner *owner_create(const struct stream_consumer *consumer)
+struct former_groups *former_groups_create(struct stream *stream, const struct former *former)
 {
-    struct owner *owner = mem_alloc(sizeof(*owner) + consumer->name_size);
+    struct former_groups *groups = mem_alloc_zero(sizeof(*groups));
 
-    *owner = (struct owner){.seen_ms = consumer->seen_ms,
-                            .active_ms = consumer->active_ms,
-                            .pending_count = radix_count(consumer->pending),
-                            .name_size = consumer->name_size};
-    memcpy(owner->name, consumer->name, consumer->name_size);
-    return owner;
-}
-
-static void take_owners(struct group_former *of)
-{
-    struct radix_iter iter;
-    uint64_t count = 0;
-
-    of->owners = mem_alloc(of->consumer_count * sizeof(struct owner *));
-    of->all->bytes += mem_usable(of->owners);
-    radix_iter_init(&iter, of->group->consumers);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
-        of->owners[count] = owner_create(iter.value);
-        of->all->bytes += mem_usable(of->owners[count++]);
-    }
-    radix_iter_fini(&iter);
-    assert(count == of->consumer_count);
-}
-
-static struct group_former *group_former_create(struct former_groups *all, struct stream_group *group,
-                                                struct slice name)
-{
-    struct group_former *of = mem_alloc_zero(sizeof(*of));
-    struct radix_iter iter;
-
-    of->all = all;
-    of->group = group;
-    of->name = slice_make(mem_copy(name.data, name.size), name.size);
-    of->head = (struct stream_part_group){group->last_id, group->entries_read, radix_count(group->pending)};
-    of->consumer_count = radix_count(group->consumers);
-    radix_iter_init(&iter, group->pending);
-    of->has_walked = !radix_seek(&iter, RADIX_LAST, SLICE_EMPTY);
-    if (!of->has_walked)
-        of->last_id = stream_pending_id(&iter);
-    radix_iter_fini(&iter);
-    all->bytes += mem_usable(of) + mem_usable(of->name.data);
-    take_owners(of);
-    of->next = group->formers;
-    group->formers = of;
-    return of;
-}
-
-struct former_groups *former_groups_create(const struct stream *stream, struct stream *rest)
-{
-    const uint64_t count = radix_count(stream->groups);
-    struct former_groups *groups = mem_alloc_zero(sizeof(*groups) + count * sizeof(groups->items[0]));
-    struct radix_iter iter;
-
+    groups->former = former;
+    groups->stream = stream;
+    groups->count = radix_count(stream->groups);
     groups->bytes = mem_usable(groups);
-    radix_iter_init(&iter, stream->groups);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
-        struct stream_group *group = iter.value;
-
-        groups->items[groups->count++] = group_former_create(groups, group, radix_iter_key(&iter));
-        (void)stream_group_create(rest, radix_iter_key(&iter), group->last_id, group->entries_read);
-    }
-    radix_iter_fini(&iter);
-    assert(groups->count == count);
+    groups->next = stream->formers;
+    stream->formers = groups;
     return groups;
 }
 
-static void detach(struct group_former *of)
+/* True: the rest has it. */
+static bool survey_group(struct stream *rest, struct slice name, struct stream_id last_id, int64_t entries_read)
 {
-    struct group_former **at = &of->group->formers;
-
-    while (*at != of)
-        at = &(*at)->next;
-    *at = of->next;
+    return entries_read != stream_entries_up_to(rest, last_id) &&
+           stream_group_create(rest, name, last_id, entries_read) != NULL;
 }
 
+static bool survey_next(struct former_groups *groups, struct stream *rest, struct sources *sources)
+{
+    const struct source *source = least(sources);
+    bool is_found = false;
+    struct slice name;
+
+    if (source == NULL)
+        return false;
+    name = pass_by(&groups->surveyed, radix_iter_key(&source->iter));
+    if (source == &sources->items[SOURCE_LIVE]) {
+        const struct stream_group *group = source->iter.value;
+
+        is_found = survey_group(rest, name, group->last_id, group->entries_read);
+    } else if (source->iter.value != NULL) {
+        const struct group_former *of = source->iter.value;
+
+        is_found = survey_group(rest, name, of->head.last_id, of->head.entries_read);
+    }
+    pass(sources, name);
+    return !is_found;
+}
+
+bool former_groups_survey(struct former_groups *groups, struct stream *rest, uint64_t most)
+{
+    struct source items[NAME_SOURCES];
+    struct sources sources;
+    bool more = true;
+
+    assert(!groups->passed.is_begun); /* so the kept ones are all that have changed */
+    if (groups->count == 0)
+        return false; /* nor is any kept */
+    sources_init(&sources, items, groups->kept, groups->stream->groups, &groups->surveyed);
+    for (; more && most != 0; most--)
+        more = survey_next(groups, rest, &sources);
+    sources_fini(&sources);
+    return more;
+}
+
+static void detach_kept(struct group_former *of)
+{
+    if (of != NULL && of->left == NULL)
+        detach(of);
+}
+
+/* As many groups are looked at as have changed and were not given: none, if all were given. */
 void former_groups_detach(struct former_groups *groups)
 {
-    for (uint64_t i = 0; i < groups->count; i++) {
-        if (groups->items[i]->group != NULL && groups->items[i]->left == NULL)
-            detach(groups->items[i]);
-    }
+    struct former_groups **at = &groups->stream->formers;
+    struct radix_iter iter;
+
+    while (*at != groups)
+        at = &(*at)->next;
+    *at = groups->next;
+    detach_kept(groups->now);
+    if (groups->kept == NULL)
+        return;
+    radix_iter_init(&iter, groups->kept);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        detach_kept(iter.value);
+    radix_iter_fini(&iter);
 }
 
-static void group_former_destroy(struct group_former *of)
+static void group_former_free(void *value)
 {
-    left_release(of->left);
-    for (uint32_t i = 0; i < of->consumers.count; i++)
-        left_release(of->consumers.items[i]);
-    ARRAY_FINI(&of->consumers);
-    radix_destroy(&of->kept, mem_free);
-    for (uint64_t i = 0; i < of->consumer_count; i++) {
-        mem_free(of->owners[i]->ids);
-        mem_free(of->owners[i]);
-    }
-    mem_free(of->owners);
-    mem_free((char *)(uintptr_t)of->name.data);
-    mem_free(of);
+    group_former_destroy(value);
 }
 
 void former_groups_destroy(struct former_groups **handle)
@@ -549,8 +812,18 @@ void former_groups_destroy(struct former_groups **handle)
     struct former_groups *groups = *handle;
 
     *handle = NULL;
-    for (uint64_t i = 0; i < groups->count; i++)
-        group_former_destroy(groups->items[i]);
+    group_former_destroy(groups->now);
+    for (struct group_former *of = groups->done, *next; of != NULL; of = next) {
+        next = of->next;
+        group_former_destroy(of);
+    }
+    for (struct owner *owner = groups->done_owners, *next; owner != NULL; owner = next) {
+        next = owner->next;
+        owner_free(owner);
+    }
+    radix_destroy(&groups->kept, group_former_free);
+    buffer_fini(&groups->surveyed.name);
+    buffer_fini(&groups->passed.name);
     mem_free(groups);
 }
 

@@ -19,7 +19,8 @@ struct was {               /* a node that has changed */
 
 struct stream_former {
     struct former former;
-    struct stream *rest; /* without nodes, but with the length of the moment; groups have nothing that is pending */
+    struct stream
+        *rest; /* without nodes, but with the length of the moment; at most one group (former_groups_survey) */
     struct former_groups *groups;
     struct radix *kept;    /* id -> was; of nodes at `next` ... `last` */
     struct stream_id next; /* nodes before it were given */
@@ -229,19 +230,20 @@ static struct stream *copy_rest(const struct stream *stream)
     rest->nodes = radix_create();
     rest->node_bytes = 0;
     rest->groups = radix_create();
+    rest->formers = NULL;
     return rest;
 }
 
 static struct former *create(struct value value)
 {
-    const struct stream *stream = stream_of(value);
+    struct stream *stream = stream_of(value);
     struct stream_former *of = mem_alloc_zero(sizeof(*of));
     struct radix_iter nodes;
 
     of->former.ops = &stream_former;
     of->former.count = stream_node_count(stream);
     of->rest = copy_rest(stream);
-    of->groups = former_groups_create(stream, of->rest);
+    of->groups = former_groups_create(stream, &of->former);
     of->own_bytes = mem_usable(of) + stream_memory_bytes(of->rest, 0);
     of->kept = radix_create();
     radix_iter_init(&nodes, stream->nodes);
@@ -256,6 +258,17 @@ static struct former *create(struct value value)
 static struct value rest(const struct former *former)
 {
     return stream_value(stream_former_of(former)->rest);
+}
+
+static bool prepare(struct former *former, struct value value, uint64_t most)
+{
+    struct stream_former *of = stream_former_of(former);
+    const bool more = former_groups_survey(of->groups, of->rest, most);
+
+    (void)value; /* its groups are looked at */
+    of->own_bytes = mem_usable(of) + stream_memory_bytes(of->rest, 0);
+    count_bytes(of);
+    return more;
 }
 
 static void was_free(void *value)
@@ -283,6 +296,7 @@ static void destroy(struct former *former)
 
 const struct former_ops stream_former = {.create = create,
                                          .keep = keep,
+                                         .prepare = prepare,
                                          .give = give,
                                          .rest = rest,
                                          .detach = detach,

@@ -97,6 +97,7 @@ static void change_groups(struct random *random, struct stream *stream)
 
     if (group == NULL)
         group = stream_group_create(stream, name, random_id(random, stream), STREAM_READ_UNKNOWN);
+    creations += 2;
     consumer = stream_consumer_find(group, who);
     if (consumer == NULL)
         consumer = stream_consumer_create(group, who, (int64_t)random_below(random, 1000));
@@ -326,6 +327,7 @@ static void groups_are_not_written_down_for_it(void **state)
     (void)stream_group_create(stream_of(value), SLICE("group"), STREAM_ID_LEAST, 0);
     begin(&watched, value);
     watch(&watched, value);
+    assert_non_null(stream_group_find(stream_of(value), SLICE("group"))); /* its head is kept */
     allocated = mem_thread_allocated();
     assert_non_null(stream_group_find(stream_of(value), SLICE("group")));
     stream_set_ids(stream_of(value), (struct stream_id){9, 0}, STREAM_ID_LEAST, 9);

@@ -147,6 +147,7 @@ struct stream *stream_copy(const struct stream *stream)
         set_kept(copy, radix_iter_key(&nodes), stream_kept_copy(nodes.value));
     radix_iter_fini(&nodes);
     copy->groups = stream_groups_copy(stream->groups);
+    copy->formers = NULL;
     return copy;
 }
 

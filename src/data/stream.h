@@ -105,7 +105,9 @@ uint64_t stream_relocate(struct stream **stream, uint64_t position, uint64_t mos
 
 void stream_validate(const struct stream *stream); /* asserts every invariant */
 /* As value_ops.undo. Those who watch the stream (data/undo.h) are told of it as of any change. While it is watched for
- * its groups, stream_group_find writes the group down: whoever looks it up may change all of it. */
+ * its groups, stream_group_find writes the group down: whoever looks it up may change all of it. Likewise formers
+ * (data/former.h) are told what a group and a consumer is when it is looked up. So each change looks it up anew, behind
+ * its beginning. */
 struct value_step;
 void stream_undo(struct stream *stream, const struct value_step *step);
 
@@ -174,7 +176,7 @@ struct stream_group {
     int64_t entries_read;         /* a count, or STREAM_READ_UNKNOWN */
     struct radix *pending;        /* id -> stream_pending */
     struct radix *consumers;      /* name -> stream_consumer */
-    struct group_former *formers; /* whom changes of what is pending are told (former_groups.h); mostly NULL */
+    struct group_former *formers; /* who is told before consumers change (former_groups.h); mostly NULL */
 };
 
 static inline struct slice stream_consumer_name(const struct stream_consumer *consumer)

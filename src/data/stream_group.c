@@ -20,7 +20,11 @@ struct stream_consumer *stream_consumer_find(const struct stream_group *group, s
 {
     void *consumer = NULL;
 
-    return radix_find(group->consumers, name, &consumer) ? consumer : NULL;
+    if (!radix_find(group->consumers, name, &consumer))
+        return NULL;
+    if (UNLIKELY(group->formers != NULL))
+        group_formers_keep_consumer(group->formers, name, consumer);
+    return consumer;
 }
 
 struct stream_consumer *stream_consumer_create(struct stream_group *group, struct slice name, int64_t seen_ms)
@@ -29,6 +33,8 @@ struct stream_consumer *stream_consumer_create(struct stream_group *group, struc
 
     if (radix_find(group->consumers, name, NULL))
         return NULL;
+    if (UNLIKELY(group->formers != NULL))
+        group_formers_keep_consumer(group->formers, name, NULL);
     consumer = mem_alloc(sizeof(*consumer) + name.size);
     consumer->seen_ms = seen_ms;
     consumer->active_ms = -1;
@@ -97,7 +103,10 @@ const struct stream_pending *stream_pending_assign(struct stream_group *group, s
     struct slice key = stream_id_encode(id, room);
     struct stream_pending *pending = find(group, key);
 
-    group_formers_keep(group->formers, key, pending);
+    if (UNLIKELY(group->formers != NULL)) {
+        group_formers_keep(group->formers, key, pending);
+        group_formers_keep_consumer(group->formers, stream_consumer_name(consumer), consumer);
+    }
     if (pending == NULL) {
         pending = mem_alloc(sizeof(*pending));
         pending->consumer = NULL;
@@ -169,6 +178,8 @@ struct stream_group *stream_group_find(const struct stream *stream, struct slice
         return NULL;
     if (UNLIKELY(log != NULL))
         stream_note_group(log, name, group);
+    if (UNLIKELY(stream->formers != NULL))
+        former_groups_keep(stream->formers, name, group);
     return group;
 }
 
@@ -182,6 +193,8 @@ struct stream_group *stream_group_create(struct stream *stream, struct slice nam
         return NULL;
     if (UNLIKELY(log != NULL))
         stream_note_group(log, name, NULL);
+    if (UNLIKELY(stream->formers != NULL))
+        former_groups_keep(stream->formers, name, NULL);
     group = group_create(last_id, entries_read);
     radix_set(stream->groups, name, group, NULL);
     return group;
@@ -189,14 +202,12 @@ struct stream_group *stream_group_create(struct stream *stream, struct slice nam
 
 bool stream_group_destroy(struct stream *stream, struct slice name)
 {
-    struct value_log *log = value_log_of(stream);
-    void *group = NULL;
+    struct stream_group *group = stream_group_find(stream, name);
 
-    if (!radix_remove(stream->groups, name, &group))
+    if (group == NULL)
         return false;
-    if (UNLIKELY(log != NULL))
-        stream_note_group(log, name, group);
-    if (!group_formers_take_group(((struct stream_group *)group)->formers, group))
+    (void)radix_remove(stream->groups, name, NULL);
+    if (!group_formers_take_group(group->formers, group))
         stream_group_free(group);
     return true;
 }

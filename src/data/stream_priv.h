@@ -12,8 +12,9 @@ struct stream_kept;
  *     (0-0: none); no entry is above last_id.
  *  3. An entry that is pending in a group is pending for exactly one of its consumers, in the same record. */
 struct stream {
-    struct radix *nodes;  /* id -> stream_kept */
-    struct radix *groups; /* name -> stream_group */
+    struct radix *nodes;           /* id -> stream_kept */
+    struct radix *groups;          /* name -> stream_group */
+    struct former_groups *formers; /* who is told before groups change (former_groups.h); mostly NULL */
     uint64_t length;
     uint64_t entries_added;
     uint64_t node_bytes;

@@ -225,6 +225,7 @@ static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limi
 /* ----------------------------------------------------------------------------------------------------- writing -- */
 
 /* The lowest version that keeps everything that clients can rely on: version 9 has no counts of added and read entries.
+ * Of groups that come one by one the rest of the stream has one that needs more, if there is one (former_groups.h).
  * The active-time of consumers is kept from version 11 on, but does not raise the version: only XINFO shows it, and
  * older readers could not load the rest. */
 static int version_of(const struct stream *stream)
@@ -338,7 +339,7 @@ static void write_group(struct rdb_writer *writer, enum rdb_type form, struct sl
 }
 
 /* What follows the nodes. Groups follow. */
-static void write_ids(struct rdb_writer *writer, enum rdb_type form, const struct stream *stream)
+static void write_ids(struct rdb_writer *writer, enum rdb_type form, const struct stream *stream, uint64_t group_count)
 {
     rdb_write_length(writer, stream_length(stream));
     write_id(writer, stream_last_id(stream));
@@ -347,7 +348,7 @@ static void write_ids(struct rdb_writer *writer, enum rdb_type form, const struc
         write_id(writer, stream_max_deleted_id(stream));
         rdb_write_length(writer, stream_entries_added(stream));
     }
-    rdb_write_length(writer, radix_count(stream_groups(stream)));
+    rdb_write_length(writer, group_count);
 }
 
 static void write_stream(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
@@ -357,7 +358,7 @@ static void write_stream(struct rdb_writer *writer, enum rdb_type form, const st
 
     rdb_write_count(writer, stream_node_count(stream));
     stream_each_node(stream, write_node, writer);
-    write_ids(writer, form, stream);
+    write_ids(writer, form, stream, radix_count(stream_groups(stream)));
     radix_iter_init(&groups, stream_groups(stream));
     for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups))
         write_group(writer, form, radix_iter_key(&groups), groups.value);
@@ -373,6 +374,15 @@ static void take_numbers(const struct former_element *element, void *numbers, si
 {
     assert(element->second.size == size);
     memcpy(numbers, element->second.data, size);
+}
+
+static void write_ids_part(struct rdb_writer *writer, enum rdb_type form, const struct stream *rest,
+                           const struct former_element *element)
+{
+    struct stream_part_ids head;
+
+    take_numbers(element, &head, sizeof(head));
+    write_ids(writer, form, rest, head.group_count);
 }
 
 static void write_group_part(struct rdb_writer *writer, enum rdb_type form, const struct former_element *element)
@@ -415,7 +425,7 @@ static void write_part(struct rdb_writer *writer, enum rdb_type form, const stru
         write_element(writer, element);
         break;
     case STREAM_PART_IDS:
-        write_ids(writer, form, stream_of(entry_value(entry)));
+        write_ids_part(writer, form, stream_of(entry_value(entry)), element);
         break;
     case STREAM_PART_GROUP:
         write_group_part(writer, form, element);

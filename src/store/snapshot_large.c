@@ -298,8 +298,10 @@ bool large_take_slow(struct store *store, struct value value)
         if (large->lifetimes != NULL)
             large->taken_bytes += deadlines_memory_bytes(&large->lifetimes->members, MEMORY_SAMPLES);
         for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
-            if (large->formers[i] != NULL)
-                note_former_bytes(store, large, i);
+            if (large->formers[i] == NULL)
+                continue;
+            large->formers[i]->is_taken = true;
+            note_former_bytes(store, large, i);
         }
         atomic_fetch_sub_explicit(&store->large_count, 1, memory_order_relaxed);
         atomic_store_explicit(&large->stripe, NULL, memory_order_release);
@@ -360,6 +362,12 @@ static void give_element(const struct former_element *element, void *context)
     if (giving->former != NULL)
         expire_ms = former_deadlines_find(giving->former, giving->now, element->first);
     giving->fn(element, expire_ms != DEADLINE_NONE ? expire_ms : EXPIRE_NEVER, giving->context);
+}
+
+bool large_prepare(struct large *large, unsigned snapshot, uint64_t most)
+{
+    assert_owned(large);
+    return former_prepare(large->formers[snapshot], large->value, most);
 }
 
 bool large_give(struct store *store, struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most,

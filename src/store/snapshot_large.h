@@ -8,7 +8,8 @@
  *     large_unwatch    it ends: what it has changed is kept; a change that is just left, as nothing has changed, ends
  *                      when its stripes are released
  *     large_note_...   deadlines of members change, or their table comes or goes
- *     large_give       the snapshot's thread takes the next piece; under the stripe's lock, as long as a key has it
+ *     large_prepare    the snapshot's thread looks at the next piece, for the rest
+ *     large_give       it takes the next piece; under the stripe's lock, as long as a key has it
  *     large_give_deadlines    the same of deadlines, if they did not come with the elements
  *     large_take       instead of freeing the value: it is nobody's but the snapshots' from here on
  *     large_leave      the snapshot has it
@@ -94,6 +95,8 @@ uint64_t large_count(const struct large *large, unsigned snapshot);   /* of elem
 int64_t large_first_ms(const struct large *large, unsigned snapshot); /* the earliest deadline, or EXPIRE_NEVER */
 struct value large_rest(const struct large *large, unsigned snapshot);
 const struct stripe *large_stripe(const struct large *large); /* guards it; NULL: nobody changes it */
+/* Until it is false, about `most` elements at a time; before that the rest is not complete. Under large_stripe. */
+must_check bool large_prepare(struct large *large, unsigned snapshot, uint64_t most);
 /* The texts are valid until it returns. */
 typedef void (*large_fn)(const struct former_element *element, int64_t expire_ms, void *context);
 /* False: these were the last elements. Under large_stripe, likewise the next ones. Deadlines are EXPIRE_NEVER where

@@ -634,6 +634,26 @@ static bool take_piece(struct visit *visit, struct large *large, enum piece piec
                       take_element, &visit->elements);
 }
 
+static bool prepare_piece(const struct visit *visit, struct large *large)
+{
+    const struct stripe *stripe = enter_large(visit->walker, large);
+    const bool more = large_prepare(large, visit->live->number, LARGE_PIECE);
+
+    if (stripe != NULL)
+        leave(visit->walker, stripe);
+    return more;
+}
+
+/* Then the rest of the value is complete. False: the visitor does not want more. */
+static bool prepare_all(struct visit *visit, struct large *large)
+{
+    while (prepare_piece(visit, large)) {
+        if (!rest(visit))
+            return false;
+    }
+    return true;
+}
+
 /* The next piece of the value. False: that was all of it. */
 static bool give_piece(struct visit *visit, struct large *large, enum piece piece)
 {
@@ -692,6 +712,8 @@ static void visit_large(struct visit *visit, const struct left *left)
     bool are_together, is_whole;
 
     if (!visitor->sees_expired && lookup_is_due(&visit->walker->access, entry))
+        return;
+    if (left->large != NULL && !prepare_all(visit, left->large))
         return;
     if (left->string != NULL)
         value = (struct snapshot_value){long_string_size(left->string), EXPIRE_NEVER};
