@@ -11,6 +11,9 @@
  *     while (former_give(former, value, 256, fn, context))
  *         ;                                        likewise
  *
+ * It may also be given as it was earlier, if steps are known that lead back there: former_take_back, before anything is
+ * given, of one after the other from the newest one on. They may be taken back late, behind changes that were kept.
+ *
  * Elements are given in an order of the type's own. A position tells which ones were given. A change of one that was
  * not leaves what it was; the walk skips it, and it is given from there. So the memory is that of what was changed, and
  * nothing waits longer than for one piece. A value may tell its formers more in its own way; keep comes behind that.
@@ -21,6 +24,7 @@
 
 #include "base/compiler.h"
 #include "base/slice.h"
+#include "data/undo.h"
 #include "data/value.h"
 
 #include <stdbool.h>
@@ -53,6 +57,8 @@ struct former_ops {
     /* Looks at about `most` parts of the value for the rest, before it gives. False: the rest is what it will be. NULL:
      * as from the beginning. */
     bool (*prepare)(struct former *former, struct value value, uint64_t most);
+    /* The value was changed before the moment, and this step takes that back. NULL: see former_takes_back. */
+    void (*take_back)(struct former *former, struct value value, const struct value_step *step);
     /* Gives about `most` elements. False: these were the last ones. */
     bool (*give)(struct former *former, struct value value, uint64_t most, former_fn fn, void *context);
     /* What the value had beside its elements and is not given, as a value without elements; the former's. NULL:
@@ -68,6 +74,11 @@ enum { FORMER_PIECE_BYTES = 64 << 10 }; /* a piece ends with the element that re
 
 /* False: a copy of the value is as good, or there is no other way. */
 bool former_suits(const struct value_ops *ops, struct value value);
+/* False: of a time before the moment only a copy of the value can tell. */
+static inline bool former_takes_back(const struct value_ops *ops)
+{
+    return ops->former->take_back != NULL;
+}
 
 static inline struct former *former_create(const struct value_ops *ops, struct value value)
 {
@@ -81,6 +92,10 @@ static inline void former_keep(struct former *former, struct value value, struct
 static inline must_check bool former_prepare(struct former *former, struct value value, uint64_t most)
 {
     return former->ops->prepare != NULL && former->ops->prepare(former, value, most);
+}
+static inline void former_take_back(struct former *former, struct value value, const struct value_step *step)
+{
+    former->ops->take_back(former, value, step);
 }
 static inline must_check bool former_give(struct former *former, struct value value, uint64_t most, former_fn fn,
                                           void *context)

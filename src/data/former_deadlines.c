@@ -54,12 +54,26 @@ static bool was_given(const struct former_deadlines *former, struct slice text)
     return former->has_walked || table_scan_place(hash_bytes(text.data, text.size)) < former->cursor;
 }
 
+static void keep(struct former_deadlines *former, struct slice text, int64_t when_ms)
+{
+    if (deadlines_set(&former->kept, text, when_ms != DEADLINE_NONE ? MAX(when_ms, HAD_NONE + 1) : HAD_NONE))
+        former->bytes += mem_good_size(sizeof(struct deadline) + text.size) + 2 * sizeof(uint64_t);
+}
+
 void former_deadlines_keep(struct former_deadlines *former, struct slice text, int64_t when_ms)
 {
-    if (was_given(former, text) || deadlines_find(&former->kept, text) != DEADLINE_NONE)
-        return;
-    (void)deadlines_set(&former->kept, text, when_ms != DEADLINE_NONE ? MAX(when_ms, HAD_NONE + 1) : HAD_NONE);
-    former->bytes += mem_good_size(sizeof(struct deadline) + text.size) + 2 * sizeof(uint64_t);
+    if (!was_given(former, text) && deadlines_find(&former->kept, text) == DEADLINE_NONE)
+        keep(former, text, when_ms);
+}
+
+void former_deadlines_take_back(struct former_deadlines *former, const struct deadlines *now, struct slice text,
+                                int64_t when_ms)
+{
+    const bool had_one = former_deadlines_find(former, now, text) != DEADLINE_NONE;
+
+    former->count = former->count - had_one + (when_ms != DEADLINE_NONE);
+    former->first_ms = former->count != 0 ? MIN(former->first_ms, when_ms) : DEADLINE_NONE;
+    keep(former, text, when_ms);
 }
 
 int64_t former_deadlines_find(const struct former_deadlines *former, const struct deadlines *now, struct slice text)

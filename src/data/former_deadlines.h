@@ -5,6 +5,7 @@
  *     ...
  *     former_deadlines_keep(former, text, when);        before each change of a deadline: what the text had
  *     ...
+ *     former_deadlines_take_back(former, &deadlines, text, when);    what a text had earlier, as former_take_back
  *     former_deadlines_find(former, &deadlines, text);  what a text had at the moment, until the first piece is given
  *     while (former_deadlines_give(former, &deadlines, 256, fn, context))
  *         ;                                             all of them, piece by piece
@@ -23,11 +24,14 @@ struct former_deadlines;
 struct former_deadlines *former_deadlines_create(const struct deadlines *deadlines);
 void former_deadlines_destroy(struct former_deadlines **former); /* accepts NULL; leaves NULL */
 
-int64_t former_deadlines_first_ms(const struct former_deadlines *former); /* the earliest one at the moment */
-uint64_t former_deadlines_bytes(const struct former_deadlines *former);   /* memory that it takes, about */
+/* The earliest one at the moment, or DEADLINE_NONE. Behind former_deadlines_take_back: none is earlier. */
+int64_t former_deadlines_first_ms(const struct former_deadlines *former);
+uint64_t former_deadlines_bytes(const struct former_deadlines *former); /* memory that it takes, about */
 
 /* DEADLINE_NONE: it has none. */
 void former_deadlines_keep(struct former_deadlines *former, struct slice text, int64_t when_ms);
+void former_deadlines_take_back(struct former_deadlines *former, const struct deadlines *now, struct slice text,
+                                int64_t when_ms);
 int64_t former_deadlines_find(const struct former_deadlines *former, const struct deadlines *now, struct slice text);
 /* False: these were the last ones. */
 must_check bool former_deadlines_give(struct former_deadlines *former, const struct deadlines *now, uint64_t most,

@@ -137,6 +137,56 @@ static void run(struct random *random)
     deadlines_clear(&model.now);
 }
 
+enum { EARLIER = 300 };
+
+/* Taken back, from the newest one on, what was done before the former was there; also behind changes that it was told
+ * of. */
+static void run_back(struct random *random)
+{
+    struct model model = {.now = {.capacity = 0}};
+    struct former_deadlines *former;
+    unsigned texts[EARLIER];
+    int64_t had_ms[EARLIER];
+    uint64_t count = 0;
+    bool more = true;
+    char room[16];
+
+    change(&model, NULL, random, (unsigned)random_below(random, 2) * (unsigned)random_below(random, TEXTS));
+    for (unsigned i = 0; i < TEXTS; i++) {
+        model.then[i] = deadlines_find(&model.now, text_of(i, room));
+        count += model.then[i] != DEADLINE_NONE;
+    }
+    for (unsigned i = 0; i < EARLIER; i++) {
+        texts[i] = (unsigned)random_below(random, EARLIER);
+        had_ms[i] = deadlines_find(&model.now, text_of(texts[i], room));
+        set(&model, NULL, texts[i], random_below(random, 2) == 0 ? DEADLINE_NONE : (int64_t)random_below(random, 1000));
+    }
+    former = former_deadlines_create(&model.now);
+    change(&model, former, random, (unsigned)random_below(random, CHANGES));
+    for (unsigned i = EARLIER; i-- != 0;)
+        former_deadlines_take_back(former, &model.now, text_of(texts[i], room), had_ms[i]);
+    check_finds(&model, former);
+    for (unsigned i = 0; i < TEXTS; i++)
+        assert_true(former_deadlines_first_ms(former) <= model.then[i]);
+    assert_int_equal(former_deadlines_first_ms(former) == DEADLINE_NONE, count == 0);
+    while (more && count != 0) {
+        change(&model, former, random, (unsigned)random_below(random, CHANGES / 20));
+        more = give_some(former, &model, random);
+    }
+    assert_int_equal(model.count, count);
+    former_deadlines_destroy(&former);
+    deadlines_clear(&model.now);
+}
+
+static void as_they_were_before_the_moment(void **state)
+{
+    struct random random = test_random("as_they_were_before_the_moment");
+
+    (void)state;
+    for (unsigned round = 0; round < ROUNDS; round++)
+        run_back(&random);
+}
+
 static void as_they_were_whatever_changes(void **state)
 {
     struct random random = test_random("as_they_were_whatever_changes");
@@ -185,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_they_were_whatever_changes),
+        cmocka_unit_test(as_they_were_before_the_moment),
         cmocka_unit_test(memory_is_that_of_changes),
     };
 

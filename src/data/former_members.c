@@ -95,12 +95,10 @@ static void kept_free(struct members *members, struct kept *kept)
     mem_free(kept);
 }
 
-/* The member had this before a change of this round. What came later in the round gives way; what was kept in an
- * earlier one is older. */
-static void keep_element(struct members *members, struct value value, const struct former_element *element,
-                         bool is_absent)
+/* The member had this at the moment, whatever was kept of it so far; slot: of that. */
+static void keep_element(struct members *members, struct value value, uint64_t *slot,
+                         const struct former_element *element, bool is_absent)
 {
-    uint64_t *slot = find_kept(members, element->first);
     char scratch[NUMBER_I64_SPACE];
     struct former_element now;
 
@@ -108,8 +106,6 @@ static void keep_element(struct members *members, struct value value, const stru
     if (slot != NULL) {
         struct kept *kept = table_slot_item(slot);
 
-        if (kept->round != members->round)
-            return;
         table_slot_replace(slot, kept_create(members, element, is_absent));
         kept_free(members, kept);
         return;
@@ -121,11 +117,10 @@ static void keep_element(struct members *members, struct value value, const stru
                  kept_create(members, element, is_absent), kept_hash);
 }
 
-/* What it had before: as it is behind the change, which is in the round already or in the value. */
-static void keep_addition(struct members *members, struct value value, const struct value_step *step)
+/* What it had before: as it is behind the change, which was kept already or is in the value. */
+static void keep_addition(struct members *members, struct value value, uint64_t *slot, const struct value_step *step)
 {
     char scratch[NUMBER_I64_SPACE], digits[NUMBER_I64_SPACE];
-    const uint64_t *slot = find_kept(members, step->first);
     struct former_element element = {.first = step->first};
     int64_t sum;
 
@@ -134,8 +129,6 @@ static void keep_addition(struct members *members, struct value value, const str
     if (slot != NULL) {
         const struct kept *kept = table_slot_item(slot);
 
-        if (kept->round != members->round)
-            return;
         element.second = slice_make(kept->text + kept->first_size, kept->second_size);
     } else if (!members->kind->find(value, step->first, scratch, &element)) {
         panic("What was added to is not there any more");
@@ -145,9 +138,21 @@ static void keep_addition(struct members *members, struct value value, const str
     element = (struct former_element){.first = step->first,
                                       .second = slice_make(digits, number_format_i64(digits, (int64_t)((uint64_t)sum -
                                                                                                        step->a)))};
-    keep_element(members, value, &element, false);
+    keep_element(members, value, slot, &element, false);
 }
 
+static void keep_step(struct members *members, struct value value, uint64_t *slot, const struct value_step *step)
+{
+    struct former_element element = {.first = step->first, .second = step->second};
+
+    memcpy(&element.score, &step->a, sizeof(element.score));
+    if (step->kind == VALUE_STEP_ADDITION)
+        keep_addition(members, value, slot, step);
+    else
+        keep_element(members, value, slot, &element, step->kind == VALUE_STEP_NEW);
+}
+
+/* What came later in this round gives way; what was kept in an earlier one is older. */
 static void keep(struct former *former, struct value value, struct slice steps)
 {
     struct members *members = members_of(former);
@@ -155,14 +160,27 @@ static void keep(struct former *former, struct value value, struct slice steps)
 
     members->round++;
     while (!members->has_walked && value_steps_take(&steps, &step)) {
-        struct former_element element = {.first = step.first, .second = step.second};
+        uint64_t *slot = find_kept(members, step.first);
 
-        memcpy(&element.score, &step.a, sizeof(element.score));
-        if (step.kind == VALUE_STEP_ADDITION)
-            keep_addition(members, value, &step);
-        else
-            keep_element(members, value, &element, step.kind == VALUE_STEP_NEW);
+        if (slot == NULL || ((const struct kept *)table_slot_item(slot))->round == members->round)
+            keep_step(members, value, slot, &step);
     }
+}
+
+/* It is older than all that was kept, and what is kept from here on is of a later round. */
+static void take_back(struct former *former, struct value value, const struct value_step *step)
+{
+    struct members *members = members_of(former);
+    uint64_t *slot = find_kept(members, step->first);
+    char scratch[NUMBER_I64_SPACE];
+    struct former_element element;
+    bool was_there;
+
+    assert(members->cursor == 0 && members->mark == NULL && !members->has_walked);
+    was_there = slot != NULL ? !((const struct kept *)table_slot_item(slot))->is_absent
+                             : members->kind->find(value, step->first, scratch, &element);
+    members->former.count = members->former.count - was_there + (step->kind != VALUE_STEP_NEW);
+    keep_step(members, value, slot, step);
 }
 
 /* -------------------------------------------------------------------------------------------------------- giving -- */
@@ -346,6 +364,18 @@ static struct former *create_of_zset(struct value value)
     return create(&former_zset_ops, &kind, value);
 }
 
-const struct former_ops former_set_ops = {.create = create_of_set, .keep = keep, .give = give, .destroy = destroy};
-const struct former_ops former_hash_ops = {.create = create_of_hash, .keep = keep, .give = give, .destroy = destroy};
-const struct former_ops former_zset_ops = {.create = create_of_zset, .keep = keep, .give = give, .destroy = destroy};
+const struct former_ops former_set_ops = {.create = create_of_set,
+                                          .keep = keep,
+                                          .take_back = take_back,
+                                          .give = give,
+                                          .destroy = destroy};
+const struct former_ops former_hash_ops = {.create = create_of_hash,
+                                           .keep = keep,
+                                           .take_back = take_back,
+                                           .give = give,
+                                           .destroy = destroy};
+const struct former_ops former_zset_ops = {.create = create_of_zset,
+                                           .keep = keep,
+                                           .take_back = take_back,
+                                           .give = give,
+                                           .destroy = destroy};

@@ -272,6 +272,54 @@ static void run(const struct type *type, struct random *random)
     type->ops->destroy(given.then);
 }
 
+/* Taken back, from the newest step on, what was done before the former was there; also late, behind changes that it
+ * was told of. */
+static void run_back(const struct type *type, struct random *random)
+{
+    struct given given = {.type = type};
+    struct value_log log = {.data = NULL}, before = {.data = NULL};
+    struct value value = type->create();
+    struct value_step step;
+    struct former *former;
+    struct slice steps;
+    bool more = true;
+
+    change_some(type, &value, random, 1 + (unsigned)random_below(random, 3 * MEMBERS));
+    while (!former_suits(type->ops, value)) /* a set of few integers */
+        type->put(&value, SLICE("member:0"), 1);
+    given.then = type->ops->copy(value);
+    value_log_watch(&before, value.data);
+    change_some(type, &value, random, (unsigned)random_below(random, 4 * CHANGES));
+    value_log_ignore(&before);
+    former = former_create(type->ops, value);
+    assert_true(former_takes_back(type->ops));
+    for (steps = buffer_slice(&before.steps); value_steps_take(&steps, &step);) {
+        if (random_below(random, 4) == 0)
+            change_watched(type, former, &value, random, &log);
+        former_take_back(former, value, &step);
+    }
+    assert_int_equal(former->count, type->ops->count(given.then));
+    while (more) {
+        change_watched(type, former, &value, random, &log);
+        more = give_some(former, value, &given, random);
+    }
+    assert_int_equal(given.count, type->ops->count(given.then));
+    former_destroy(&former);
+    buffer_fini(&log.steps);
+    buffer_fini(&before.steps);
+    type->ops->destroy(value);
+    type->ops->destroy(given.then);
+}
+
+static void as_it_was_before_the_moment(void **state)
+{
+    struct random random = test_random("as_it_was_before_the_moment");
+
+    (void)state;
+    for (unsigned round = 0; round < ROUNDS; round++)
+        run_back(&types[round % countof(types)], &random);
+}
+
 static void as_it_was_whatever_changes(void **state)
 {
     struct random random = test_random("as_it_was_whatever_changes");
@@ -357,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_it_was_whatever_changes),
+        cmocka_unit_test(as_it_was_before_the_moment),
         cmocka_unit_test(what_was_emptied_is_given_whole),
         cmocka_unit_test(sorted_sets_are_given_from_the_last_member),
     };
