@@ -6,6 +6,7 @@
 #include "store/entry_copy.h"
 #include "store/jobs.h"
 #include "store/lookup.h"
+#include "store/snapshot_large.h"
 #include "store/snapshot_live.h"
 #include "store/subkey_ttl_priv.h"
 #include "store/undo_priv.h"
@@ -645,6 +646,7 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
         change_put_int(&change, undo->number, undo->expire_ms);
     } else if (undo->whole != NULL) {
         restore_whole(&change, undo);
+        large_watch(&change); /* a snapshot may need it, and the steps change it */
     } else if (undo->number != 0) {
         change_add_int(&change, (int64_t)(0 - (uint64_t)undo->number));
     }
