@@ -6,20 +6,21 @@
 #include "store/lazyfree.h"
 #include "store/snapshot_live_priv.h"
 #include "store/subkey_ttl_priv.h"
+#include "store/undo_priv.h"
 
 enum { WATCHES = VALUE_LOGS_MOST + 1, MEMORY_SAMPLES = 5 };
 
 struct large {
-    const struct value_ops *ops;                         /* const */
-    uint64_t number;                                     /* const: no other one has or had it */
-    struct value value;                                  /* const but for what is in it */
-    const struct stripe *_Atomic stripe;                 /* atomic: written under it and `lock`; NULL: see large_take */
-    struct former *formers[LARGE_SNAPSHOTS];             /* the rest: guarded by the stripe */
-    struct subkey_ttls *lifetimes;                       /* of the value, now; NULL: no member has a deadline */
-    struct former_deadlines *deadlines[LARGE_SNAPSHOTS]; /* NULL: no member had one */
-    uint64_t noted_bytes[LARGE_SNAPSHOTS];               /* of memory, of which the snapshot was told */
-    uint64_t taken_bytes;                                /* of the value, once it is the snapshots' */
-    unsigned users;                                      /* guarded by `lock`: how many formers there are */
+    const struct value_ops *ops;                    /* const */
+    uint64_t number;                                /* const: no other one has or had it */
+    struct value value;                             /* const but for what is in it */
+    const struct stripe *_Atomic stripe;            /* atomic: written under it and `lock`; NULL: see large_take */
+    struct former *formers[LARGE_USES];             /* the rest: guarded by the stripe */
+    struct subkey_ttls *lifetimes;                  /* of the value, now; NULL: no member has a deadline */
+    struct former_deadlines *deadlines[LARGE_USES]; /* NULL: no member had one */
+    uint64_t noted_bytes[LARGE_USES];               /* of memory, of which was told */
+    uint64_t taken_bytes;                           /* of the value, once it is the snapshots' */
+    unsigned users;                                 /* guarded by `lock`: how many formers there are */
 };
 
 /* A change of this thread that watches a value. A command that changes nothing just leaves its change: then it watches
@@ -66,7 +67,7 @@ static struct large *find(struct larges *larges, const void *data)
     return large;
 }
 
-void larges_init(struct larges *larges, void (*kept)(struct store *store, unsigned snapshot, int64_t bytes))
+void larges_init(struct larges *larges, void (*kept)(struct store *store, unsigned use, int64_t bytes))
 {
     spinlock_init(&larges->lock, LOCK_LARGE);
     larges->kept = kept;
@@ -88,23 +89,23 @@ bool large_suits(const struct store *store, const struct entry *entry)
            ops->free_effort(entry_value(entry)) >= LARGE_EFFORT;
 }
 
-/* What it takes for the snapshot has become more, or less. */
-static void note_bytes(struct store *store, struct large *large, unsigned snapshot, uint64_t bytes)
+/* What it takes for the use has become more, or less. */
+static void note_bytes(struct store *store, struct large *large, unsigned use, uint64_t bytes)
 {
-    const int64_t more = (int64_t)(bytes - large->noted_bytes[snapshot]);
+    const int64_t more = (int64_t)(bytes - large->noted_bytes[use]);
 
-    large->noted_bytes[snapshot] = bytes;
+    large->noted_bytes[use] = bytes;
     if (more != 0)
-        live_larges(store)->kept(store, snapshot, more);
+        live_larges(store)->kept(store, use, more);
 }
 
-static void note_former_bytes(struct store *store, struct large *large, unsigned snapshot)
+static void note_former_bytes(struct store *store, struct large *large, unsigned use)
 {
-    uint64_t bytes = large->formers[snapshot]->bytes + large->taken_bytes;
+    uint64_t bytes = large->formers[use]->bytes + large->taken_bytes;
 
-    if (large->deadlines[snapshot] != NULL)
-        bytes += former_deadlines_bytes(large->deadlines[snapshot]);
-    note_bytes(store, large, snapshot, bytes);
+    if (large->deadlines[use] != NULL)
+        bytes += former_deadlines_bytes(large->deadlines[use]);
+    note_bytes(store, large, use, bytes);
 }
 
 static const struct deadlines *deadlines_of(const struct large *large)
@@ -112,8 +113,9 @@ static const struct deadlines *deadlines_of(const struct large *large)
     return large->lifetimes != NULL ? &large->lifetimes->members : NULL;
 }
 
-struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned snapshot)
+struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned use)
 {
+    static const struct deadlines no_deadlines;
     struct larges *larges = live_larges(store);
     const struct value value = entry_value(entry);
     struct large *large;
@@ -137,12 +139,14 @@ struct large *large_use(struct store *store, const struct stripe *stripe, const 
         atomic_fetch_add_explicit(&store->large_count, 1, memory_order_relaxed);
     }
     spinlock_release(&larges->lock);
-    assert(large->formers[snapshot] == NULL && large_stripe(large) == stripe);
+    assert(large->formers[use] == NULL && large_stripe(large) == stripe);
     assert(large->lifetimes == ((entry->flags & ENTRY_MEMBERS) != 0 ? entry_subkey_ttls(entry) : NULL));
-    large->formers[snapshot] = former_create(large->ops, value);
+    large->formers[use] = former_create(large->ops, value);
     if (large->lifetimes != NULL)
-        large->deadlines[snapshot] = former_deadlines_create(&large->lifetimes->members);
-    note_former_bytes(store, large, snapshot);
+        large->deadlines[use] = former_deadlines_create(&large->lifetimes->members);
+    else if (use >= LARGE_EARLIER) /* earlier there may have been some */
+        large->deadlines[use] = former_deadlines_create(&no_deadlines);
+    note_former_bytes(store, large, use);
     return large;
 }
 
@@ -151,7 +155,7 @@ struct large *large_use(struct store *store, const struct stripe *stripe, const 
 /* What was changed is kept. */
 static void keep(struct store *store, struct large *large, struct slice steps)
 {
-    for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
+    for (unsigned i = 0; i < LARGE_USES; i++) {
         if (large->formers[i] == NULL)
             continue;
         former_keep(large->formers[i], large->value, steps);
@@ -262,7 +266,7 @@ void large_note_deadline_slow(struct store *store, struct value value, struct sl
     if (large == NULL)
         return;
     stripe_assert_held(large_stripe(large));
-    for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
+    for (unsigned i = 0; i < LARGE_USES; i++) {
         if (large->deadlines[i] == NULL)
             continue;
         former_deadlines_keep(large->deadlines[i], member, before_ms != EXPIRE_NEVER ? before_ms : DEADLINE_NONE);
@@ -297,7 +301,7 @@ bool large_take_slow(struct store *store, struct value value)
         large->taken_bytes = large->ops->memory_bytes(value, MEMORY_SAMPLES);
         if (large->lifetimes != NULL)
             large->taken_bytes += deadlines_memory_bytes(&large->lifetimes->members, MEMORY_SAMPLES);
-        for (unsigned i = 0; i < LARGE_SNAPSHOTS; i++) {
+        for (unsigned i = 0; i < LARGE_USES; i++) {
             if (large->formers[i] == NULL)
                 continue;
             large->formers[i]->is_taken = true;
@@ -330,21 +334,47 @@ static void assert_owned(const struct large *large)
         stripe_assert_held(stripe);
 }
 
-uint64_t large_count(const struct large *large, unsigned snapshot)
+static void take_back(struct large *large, unsigned use, const struct value_step *step)
 {
-    return large->formers[snapshot]->count;
+    const int64_t expire_ms = (int64_t)step->a;
+
+    if (step->kind < VALUE_STEP_OWNERS)
+        former_take_back(large->formers[use], large->value, step);
+    else if (step->kind == UNDO_STEP_MEMBER_DEADLINE)
+        former_deadlines_take_back(large->deadlines[use], deadlines_of(large), step->first,
+                                   expire_ms != EXPIRE_NEVER ? expire_ms : DEADLINE_NONE);
+    else
+        assert(step->kind == UNDO_STEP_DEADLINE); /* the key's */
 }
 
-int64_t large_first_ms(const struct large *large, unsigned snapshot)
+void large_take_back(struct store *store, struct large *large, unsigned use, struct slice *steps, uint64_t most)
 {
-    const struct former_deadlines *deadlines = large->deadlines[snapshot];
+    struct value_step step;
 
-    return deadlines != NULL ? former_deadlines_first_ms(deadlines) : EXPIRE_NEVER;
+    assert(use >= LARGE_EARLIER);
+    assert_owned(large);
+    while (most-- != 0 && value_steps_take(steps, &step))
+        take_back(large, use, &step);
+    note_former_bytes(store, large, use);
 }
 
-struct value large_rest(const struct large *large, unsigned snapshot)
+uint64_t large_count(const struct large *large, unsigned use)
 {
-    return former_rest(large->formers[snapshot]);
+    return large->formers[use]->count;
+}
+
+int64_t large_first_ms(const struct large *large, unsigned use)
+{
+    const struct former_deadlines *deadlines = large->deadlines[use];
+
+    const int64_t first_ms = deadlines != NULL ? former_deadlines_first_ms(deadlines) : DEADLINE_NONE;
+
+    return first_ms != DEADLINE_NONE ? first_ms : EXPIRE_NEVER;
+}
+
+struct value large_rest(const struct large *large, unsigned use)
+{
+    return former_rest(large->formers[use]);
 }
 
 struct giving {
@@ -364,43 +394,43 @@ static void give_element(const struct former_element *element, void *context)
     giving->fn(element, expire_ms != DEADLINE_NONE ? expire_ms : EXPIRE_NEVER, giving->context);
 }
 
-bool large_prepare(struct large *large, unsigned snapshot, uint64_t most)
+bool large_prepare(struct large *large, unsigned use, uint64_t most)
 {
     assert_owned(large);
-    return former_prepare(large->formers[snapshot], large->value, most);
+    return former_prepare(large->formers[use], large->value, most);
 }
 
-bool large_give(struct store *store, struct large *large, unsigned snapshot, bool with_deadlines, uint64_t most,
-                large_fn fn, void *context)
+bool large_give(struct store *store, struct large *large, unsigned use, bool with_deadlines, uint64_t most, large_fn fn,
+                void *context)
 {
-    struct giving giving = {with_deadlines ? large->deadlines[snapshot] : NULL, deadlines_of(large), fn, context};
+    struct giving giving = {with_deadlines ? large->deadlines[use] : NULL, deadlines_of(large), fn, context};
     bool more;
 
     assert_owned(large);
-    more = former_give(large->formers[snapshot], large->value, most, give_element, &giving);
-    note_former_bytes(store, large, snapshot);
+    more = former_give(large->formers[use], large->value, most, give_element, &giving);
+    note_former_bytes(store, large, use);
     return more;
 }
 
-bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn, void *context)
+bool large_give_deadlines(struct large *large, unsigned use, uint64_t most, deadline_fn fn, void *context)
 {
     assert_owned(large);
-    return former_deadlines_give(large->deadlines[snapshot], deadlines_of(large), most, fn, context);
+    return former_deadlines_give(large->deadlines[use], deadlines_of(large), most, fn, context);
 }
 
-struct large_remains large_leave(struct store *store, struct large *large, unsigned snapshot)
+struct large_remains large_leave(struct store *store, struct large *large, unsigned use)
 {
     struct larges *larges = live_larges(store);
-    struct large_remains remains = {.former = large->formers[snapshot], .deadlines = large->deadlines[snapshot]};
+    struct large_remains remains = {.former = large->formers[use], .deadlines = large->deadlines[use]};
     bool is_last;
 
     assert_owned(large);
     if (large_stripe(large) != NULL)
         former_detach(remains.former);
     spinlock_acquire(&larges->lock);
-    note_bytes(store, large, snapshot, 0);
-    large->formers[snapshot] = NULL;
-    large->deadlines[snapshot] = NULL;
+    note_bytes(store, large, use, 0);
+    large->formers[use] = NULL;
+    large->deadlines[use] = NULL;
     is_last = --large->users == 0;
     if (is_last && large_stripe(large) != NULL) {
         (void)table_remove(&larges->by_data, hash_of(large), slot_of(larges, large->value.data));

@@ -4,6 +4,7 @@
  * A value is listed from the moment that a snapshot leaves it, or meets it, until the last of its snapshots has it:
  *
  *     large_use        it will be needed as it is now
+ *     large_take_back  or as it was earlier: the snapshot's thread tells how, step by step
  *     large_watch      a change begins: its steps are noted
  *     large_unwatch    it ends: what it has changed is kept; a change that is just left, as nothing has changed, ends
  *                      when its stripes are released
@@ -30,13 +31,15 @@ struct larges {
     struct spinlock lock; /* rank LOCK_LARGE */
     struct table by_data GUARDED_BY(lock);
     uint64_t last_number GUARDED_BY(lock);
-    /* So much more memory is kept for this snapshot (LARGE_SNAPSHOTS); any thread, under a stripe's lock. */
-    void (*kept)(struct store *store, unsigned snapshot, int64_t bytes);
+    /* So much more memory is kept for this use; any thread, under a stripe's lock. */
+    void (*kept)(struct store *store, unsigned use, int64_t bytes);
 };
 
-enum { LARGE_EFFORT = 512, LARGE_SNAPSHOTS = 3 };
+/* Uses are numbers: that of a snapshot, for the values of its keys; LARGE_EARLIER more, for values as they were earlier
+ * (store/window_copy.h). */
+enum { LARGE_EFFORT = 512, LARGE_SNAPSHOTS = 3, LARGE_EARLIER = LARGE_SNAPSHOTS, LARGE_USES = 2 * LARGE_SNAPSHOTS };
 
-void larges_init(struct larges *larges, void (*kept)(struct store *store, unsigned snapshot, int64_t bytes));
+void larges_init(struct larges *larges, void (*kept)(struct store *store, unsigned use, int64_t bytes));
 void larges_fini(struct larges *larges);
 
 static inline bool larges_exist(const struct store *store)
@@ -46,8 +49,8 @@ static inline bool larges_exist(const struct store *store)
 
 /* False: a copy of the value is as good, or must do. */
 bool large_suits(const struct store *store, const struct entry *entry);
-/* The entry's stripe is held. Once for each snapshot and value. */
-struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned snapshot);
+/* The entry's stripe is held. Once for each use and value. */
+struct large *large_use(struct store *store, const struct stripe *stripe, const struct entry *entry, unsigned use);
 
 /* --- commands, under the stripe of the key that they change --- */
 
@@ -91,21 +94,24 @@ bool large_is_listed(struct store *store, struct value value);
 
 /* --- the snapshot's thread --- */
 
-uint64_t large_count(const struct large *large, unsigned snapshot);   /* of elements */
-int64_t large_first_ms(const struct large *large, unsigned snapshot); /* the earliest deadline, or EXPIRE_NEVER */
-struct value large_rest(const struct large *large, unsigned snapshot);
+/* Before anything is given: takes off up to `most` of the steps (of undos, store/undo_priv.h) that lead back to what is
+ * wanted, from the newest one on. Under large_stripe. */
+void large_take_back(struct store *store, struct large *large, unsigned use, struct slice *steps, uint64_t most);
+uint64_t large_count(const struct large *large, unsigned use); /* of elements */
+/* A deadline than which none is earlier; EXPIRE_NEVER: there are none. */
+int64_t large_first_ms(const struct large *large, unsigned use);
+struct value large_rest(const struct large *large, unsigned use);
 const struct stripe *large_stripe(const struct large *large); /* guards it; NULL: nobody changes it */
 /* Until it is false, about `most` elements at a time; before that the rest is not complete. Under large_stripe. */
-must_check bool large_prepare(struct large *large, unsigned snapshot, uint64_t most);
+must_check bool large_prepare(struct large *large, unsigned use, uint64_t most);
 /* The texts are valid until it returns. */
 typedef void (*large_fn)(const struct former_element *element, int64_t expire_ms, void *context);
 /* False: these were the last elements. Under large_stripe, likewise the next ones. Deadlines are EXPIRE_NEVER where
  * they do not come along. */
-must_check bool large_give(struct store *store, struct large *large, unsigned snapshot, bool with_deadlines,
-                           uint64_t most, large_fn fn, void *context);
+must_check bool large_give(struct store *store, struct large *large, unsigned use, bool with_deadlines, uint64_t most,
+                           large_fn fn, void *context);
 /* Of a value whose members had deadlines (large_first_ms), if they did not come along. */
-must_check bool large_give_deadlines(struct large *large, unsigned snapshot, uint64_t most, deadline_fn fn,
-                                     void *context);
+must_check bool large_give_deadlines(struct large *large, unsigned use, uint64_t most, deadline_fn fn, void *context);
 /* What is to be freed, under no lock. */
 struct large_remains {
     struct former *former;
@@ -114,5 +120,5 @@ struct large_remains {
     struct subkey_ttls *lifetimes;
     void (*destroy)(struct value value);
 };
-struct large_remains large_leave(struct store *store, struct large *large, unsigned snapshot);
+struct large_remains large_leave(struct store *store, struct large *large, unsigned use);
 void large_free(struct large_remains *remains);

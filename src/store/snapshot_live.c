@@ -49,6 +49,7 @@ struct left {
     struct long_use *string;  /* likewise, of a string */
     uint64_t bytes;           /* that it counts for; a large value, or long string, counts for itself */
     unsigned db;              /* as at the moment */
+    unsigned use;             /* of the large value */
     struct entry entry;       /* of a key; last */
 };
 
@@ -184,9 +185,9 @@ static void count_kept(struct live_snapshot *live, int64_t more)
     note_crowd(live);
 }
 
-static void count_large(struct store *store, unsigned snapshot, int64_t more)
+static void count_large(struct store *store, unsigned use, int64_t more)
 {
-    count_kept(&all_of(store)[snapshot], more);
+    count_kept(&all_of(store)[use % LARGE_SNAPSHOTS], more);
 }
 
 /* For whoever has the stripe, which is held, or the gate owned. */
@@ -212,6 +213,16 @@ static struct left *left_create(const struct entry *entry, unsigned db)
     return left;
 }
 
+static void use_large(struct left *left, struct live_snapshot *live, const struct stripe *stripe,
+                      const struct entry *entry, unsigned use)
+{
+    left->use = use;
+    left->large = large_use(live->store, stripe, entry, use);
+    entry_word_store(&left->entry, ENTRY_WORD, (uint64_t)(uintptr_t)large_rest(left->large, use).data);
+    if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
+        entry_copy_key_deadline(entry, &left->entry);
+}
+
 /* The stripe is held. */
 static void leave_entry(struct live_snapshot *live, const struct stripe *stripe, unsigned db, const struct entry *entry)
 {
@@ -219,10 +230,7 @@ static void leave_entry(struct live_snapshot *live, const struct stripe *stripe,
 
     left->bytes = mem_usable(left);
     if (UNLIKELY(large_suits(live->store, entry))) {
-        left->large = large_use(live->store, stripe, entry, live->number);
-        entry_word_store(&left->entry, ENTRY_WORD, (uint64_t)(uintptr_t)large_rest(left->large, live->number).data);
-        if (UNLIKELY((entry->flags & ENTRY_MEMBERS) != 0))
-            entry_copy_key_deadline(entry, &left->entry);
+        use_large(left, live, stripe, entry, live->number);
     } else if (UNLIKELY(long_string_suits(entry))) {
         left->string = long_string_use(live->store, stripe, entry, live->number);
         entry_word_store(&left->entry, ENTRY_WORD, 0);
@@ -623,21 +631,19 @@ static void visit_piece(const struct visit *visit, enum piece piece)
     }
 }
 
-static bool take_piece(struct visit *visit, struct large *large, enum piece piece)
+static bool take_piece(struct visit *visit, const struct left *left, enum piece piece)
 {
-    const unsigned number = visit->live->number;
-
     buffer_clear(&visit->elements);
     if (piece == PIECE_DEADLINES)
-        return large_give_deadlines(large, number, LARGE_PIECE, take_deadline, &visit->elements);
-    return large_give(visit->live->store, large, number, piece == PIECE_ELEMENTS_WITH_DEADLINES, LARGE_PIECE,
+        return large_give_deadlines(left->large, left->use, LARGE_PIECE, take_deadline, &visit->elements);
+    return large_give(visit->live->store, left->large, left->use, piece == PIECE_ELEMENTS_WITH_DEADLINES, LARGE_PIECE,
                       take_element, &visit->elements);
 }
 
-static bool prepare_piece(const struct visit *visit, struct large *large)
+static bool prepare_piece(const struct visit *visit, const struct left *left)
 {
-    const struct stripe *stripe = enter_large(visit->walker, large);
-    const bool more = large_prepare(large, visit->live->number, LARGE_PIECE);
+    const struct stripe *stripe = enter_large(visit->walker, left->large);
+    const bool more = large_prepare(left->large, left->use, LARGE_PIECE);
 
     if (stripe != NULL)
         leave(visit->walker, stripe);
@@ -645,9 +651,9 @@ static bool prepare_piece(const struct visit *visit, struct large *large)
 }
 
 /* Then the rest of the value is complete. False: the visitor does not want more. */
-static bool prepare_all(struct visit *visit, struct large *large)
+static bool prepare_all(struct visit *visit, const struct left *left)
 {
-    while (prepare_piece(visit, large)) {
+    while (prepare_piece(visit, left)) {
         if (!rest(visit))
             return false;
     }
@@ -655,10 +661,10 @@ static bool prepare_all(struct visit *visit, struct large *large)
 }
 
 /* The next piece of the value. False: that was all of it. */
-static bool give_piece(struct visit *visit, struct large *large, enum piece piece)
+static bool give_piece(struct visit *visit, const struct left *left, enum piece piece)
 {
-    const struct stripe *stripe = enter_large(visit->walker, large);
-    const bool more = take_piece(visit, large, piece);
+    const struct stripe *stripe = enter_large(visit->walker, left->large);
+    const bool more = take_piece(visit, left, piece);
 
     if (stripe != NULL)
         leave(visit->walker, stripe);
@@ -667,10 +673,10 @@ static bool give_piece(struct visit *visit, struct large *large, enum piece piec
 }
 
 /* False: the visitor does not want more. */
-static bool give_all(struct visit *visit, struct large *large, enum piece piece)
+static bool give_all(struct visit *visit, const struct left *left, enum piece piece)
 {
     while (rest(visit)) {
-        if (!give_piece(visit, large, piece))
+        if (!give_piece(visit, left, piece))
             return true;
     }
     return false;
@@ -697,15 +703,14 @@ static bool give_string(struct visit *visit, struct long_use *string)
     return false;
 }
 
-static bool give_collection(struct visit *visit, struct large *large, bool are_together, bool has_deadlines)
+static bool give_collection(struct visit *visit, const struct left *left, bool are_together, bool has_deadlines)
 {
-    return give_all(visit, large, are_together ? PIECE_ELEMENTS_WITH_DEADLINES : PIECE_ELEMENTS) &&
-           (!has_deadlines || are_together || give_all(visit, large, PIECE_DEADLINES));
+    return give_all(visit, left, are_together ? PIECE_ELEMENTS_WITH_DEADLINES : PIECE_ELEMENTS) &&
+           (!has_deadlines || are_together || give_all(visit, left, PIECE_DEADLINES));
 }
 
 static void visit_large(struct visit *visit, const struct left *left)
 {
-    const struct live_snapshot *live = visit->live;
     const struct snapshot_visitor *visitor = visit->visitor;
     const struct entry *entry = &left->entry;
     struct snapshot_value value;
@@ -713,27 +718,25 @@ static void visit_large(struct visit *visit, const struct left *left)
 
     if (!visitor->sees_expired && lookup_is_due(&visit->walker->access, entry))
         return;
-    if (left->large != NULL && !prepare_all(visit, left->large))
+    if (left->large != NULL && !prepare_all(visit, left))
         return;
     if (left->string != NULL)
         value = (struct snapshot_value){long_string_size(left->string), EXPIRE_NEVER};
     else
-        value = (struct snapshot_value){large_count(left->large, live->number),
-                                        large_first_ms(left->large, live->number)};
+        value = (struct snapshot_value){large_count(left->large, left->use), large_first_ms(left->large, left->use)};
     are_together = visitor->begin(&visit->walker->access, left->db, entry, &value, visitor->context);
     if (left->string != NULL)
         is_whole = give_string(visit, left->string);
     else
-        is_whole = give_collection(visit, left->large, are_together, value.first_ms != EXPIRE_NEVER);
+        is_whole = give_collection(visit, left, are_together, value.first_ms != EXPIRE_NEVER);
     if (is_whole)
         visitor->end(visitor->context);
 }
 
-static void leave_large(struct walker *walker, struct large *large)
+static void leave_large(struct walker *walker, const struct left *left)
 {
-    const struct live_snapshot *live = walker->live;
-    const struct stripe *stripe = enter_large(walker, large);
-    struct large_remains remains = large_leave(live->store, large, live->number);
+    const struct stripe *stripe = enter_large(walker, left->large);
+    struct large_remains remains = large_leave(walker->live->store, left->large, left->use);
 
     if (stripe != NULL)
         leave(walker, stripe);
@@ -757,7 +760,7 @@ static void visit_left_of(struct visit *visit, struct mpsc *queue)
         else if (visit->visitor != NULL)
             show(visit, &left->entry);
         if (left->large != NULL)
-            leave_large(visit->walker, left->large);
+            leave_large(visit->walker, left);
         if (left->string != NULL)
             long_string_leave(visit->live->store, &left->string);
         left_free(visit->walker, left);
@@ -870,6 +873,72 @@ static bool live_each_stripe(struct snapshot *snapshot, const struct snapshot_ho
             return false;
     }
     return true;
+}
+
+/* ------------------------------------------------------------------------------------------- values of earlier -- */
+
+/* What leads back from the value at the moment, or from one that it has replaced, to the one that is wanted. */
+struct live_earlier {
+    struct left *left;
+    struct buffer steps;
+};
+
+struct live_earlier *live_leave_earlier(struct live_snapshot *live, const struct stripe *stripe, unsigned db,
+                                        const struct entry *entry, struct buffer *steps)
+{
+    struct live_earlier *earlier = mem_alloc(sizeof(*earlier));
+    struct left *left = left_create(entry, db);
+
+    stripe_assert_held(stripe);
+    assert(large_suits(live->store, entry));
+    *earlier = (struct live_earlier){left, *steps};
+    *steps = (struct buffer){0};
+    left->bytes = mem_usable(left) + earlier->steps.capacity;
+    use_large(left, live, stripe, entry, LARGE_EARLIER + live->number);
+    atomic_fetch_add_explicit(&live->kept_keys, 1, memory_order_relaxed);
+    count_kept(live, (int64_t)left->bytes);
+    return earlier;
+}
+
+/* False: the visitor does not want it any more. */
+static bool go_back(struct visit *visit, const struct live_earlier *earlier)
+{
+    struct slice steps = buffer_slice(&earlier->steps);
+
+    while (steps.size != 0) {
+        const struct stripe *stripe;
+
+        if (!rest(visit))
+            return false;
+        stripe = enter_large(visit->walker, earlier->left->large);
+        large_take_back(visit->live->store, earlier->left->large, earlier->left->use, &steps, LARGE_PIECE);
+        if (stripe != NULL)
+            leave(visit->walker, stripe);
+    }
+    return true;
+}
+
+void live_visit_earlier(struct live_snapshot *live, struct live_earlier **handle,
+                        const struct snapshot_visitor *visitor)
+{
+    struct live_earlier *earlier = *handle;
+    struct visit visit = {.live = live, .walker = &live->walkers[0], .visitor = visitor};
+
+    *handle = NULL;
+    assert(visitor == NULL || visitor->sees_expired);
+    if (visitor != NULL && go_back(&visit, earlier))
+        visit_large(&visit, earlier->left);
+    leave_large(visit.walker, earlier->left);
+    left_free(visit.walker, earlier->left);
+    buffer_fini(&visit.elements);
+    buffer_fini(&earlier->steps);
+    mem_free(earlier);
+}
+
+struct live_snapshot *live_of_snapshot(struct snapshot *keys)
+{
+    assert(snapshot_is_live(keys));
+    return container_of(keys, struct live_snapshot, snapshot);
 }
 
 static unsigned live_database_bound(const struct snapshot *snapshot)

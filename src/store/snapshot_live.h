@@ -34,6 +34,7 @@
 #include "store/snapshot.h"
 
 struct live_snapshot;
+struct live_earlier;
 struct table;
 
 struct live_options {
@@ -48,12 +49,23 @@ struct live_snapshot *live_snapshot_begin(struct access *access, const struct li
 /* The thread that writes it, once, before any of the following; no other thread uses them. */
 void live_snapshot_adopt(struct live_snapshot *live);
 struct snapshot *live_snapshot_keys(struct live_snapshot *live); /* also whoever began it, before that thread starts */
+struct live_snapshot *live_of_snapshot(struct snapshot *keys); /* the other way round; keys are live */
 /* It is written, or given up. Takes what is left of marks away. */
 void live_snapshot_end(struct live_snapshot **handle);
 
 /* Any thread: the rest is not visited. Behind its end it does nothing, until the next one begins. */
 void live_snapshot_cancel(struct live_snapshot *live);
 bool live_snapshot_is_cancelled(const struct live_snapshot *live);
+
+/* A large value (large_suits) as it was before the moment. The entry is a key's, or that of what takes a key back; the
+ * stripe guards it, and is held, or the gate is owned. The steps, which are taken over, are those of undos
+ * (store/undo_priv.h), the newest one at the end. Once for each value. */
+struct live_earlier *live_leave_earlier(struct live_snapshot *live, const struct stripe *stripe, unsigned db,
+                                        const struct entry *entry, struct buffer *steps);
+/* The snapshot's thread, before it visits the keys: begin, elements, deadlines, end, as of a key's. It is gone then.
+ * NULL: nobody wants it. The visitor sees what is expired. */
+void live_visit_earlier(struct live_snapshot *live, struct live_earlier **handle,
+                        const struct snapshot_visitor *visitor);
 
 /* What it costs; any thread, also behind its end, until the next one begins. */
 struct live_costs {

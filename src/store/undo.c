@@ -15,12 +15,6 @@
 
 enum { LISTED_MOST = 8 }; /* keys of one recording that are searched one by one */
 
-enum step_kind {
-    STEP_DEADLINE = VALUE_STEP_OWNERS, /* a: the key's deadline */
-    STEP_MEMBER_DEADLINE,              /* first: the member; a: its deadline */
-    STEP_STRING                        /* a: the size; first: bytes at b */
-};
-
 /* ----------------------------------------------------------------------------------------------------- the logs -- */
 
 struct wanted {
@@ -353,10 +347,10 @@ void undo_note_edit(struct change *change, size_t offset, size_t size, size_t ne
     if (new_size < old.size) {
         const struct slice cut = slice_make(old.data + new_size, old.size - new_size);
 
-        value_log_note(&log->values, &(struct value_step){old.size, new_size, cut, SLICE_EMPTY, STEP_STRING});
+        value_log_note(&log->values, &(struct value_step){old.size, new_size, cut, SLICE_EMPTY, UNDO_STEP_STRING});
     }
     value_log_note(&log->values, &(struct value_step){old.size, offset, slice_make(old.data + offset, size),
-                                                      SLICE_EMPTY, STEP_STRING});
+                                                      SLICE_EMPTY, UNDO_STEP_STRING});
 }
 
 void undo_check_kept(const struct change *change, struct value value)
@@ -369,14 +363,16 @@ void undo_note_deadline(struct change *change)
     const int64_t before_ms = entry_expire_ms(change_existing(change));
 
     if (!change->undo->is_sealed)
-        value_log_note(&change->undo->values, &(struct value_step){.a = (uint64_t)before_ms, .kind = STEP_DEADLINE});
+        value_log_note(&change->undo->values,
+                       &(struct value_step){.a = (uint64_t)before_ms, .kind = UNDO_STEP_DEADLINE});
 }
 
 void undo_note_member_deadline(struct change *change, struct slice member, int64_t before_ms)
 {
     if (!change->undo->is_sealed)
-        value_log_note(&change->undo->values,
-                       &(struct value_step){.a = (uint64_t)before_ms, .first = member, .kind = STEP_MEMBER_DEADLINE});
+        value_log_note(&change->undo->values, &(struct value_step){.a = (uint64_t)before_ms,
+                                                                   .first = member,
+                                                                   .kind = UNDO_STEP_MEMBER_DEADLINE});
 }
 
 /* ------------------------------------------------------------------------------------------------------ taking -- */
@@ -613,13 +609,13 @@ static void take_back(struct change *change, const struct value_step *step)
     struct value value;
 
     switch (step->kind) {
-    case STEP_DEADLINE:
+    case UNDO_STEP_DEADLINE:
         change_expire(change, (int64_t)step->a);
         return;
-    case STEP_MEMBER_DEADLINE:
+    case UNDO_STEP_MEMBER_DEADLINE:
         change_member_expire(change, step->first, (int64_t)step->a);
         return;
-    case STEP_STRING:
+    case UNDO_STEP_STRING:
         restore_string(change, step);
         return;
     default:

@@ -13,6 +13,13 @@ enum {
     UNDO_SPARE_BYTES = 4096      /* of their steps, at most */
 };
 
+/* Steps beside those of values, in the same logs. */
+enum undo_step {
+    UNDO_STEP_DEADLINE = VALUE_STEP_OWNERS, /* a: the key's deadline */
+    UNDO_STEP_MEMBER_DEADLINE,              /* first: the member; a: its deadline */
+    UNDO_STEP_STRING                        /* a: the size; first: bytes at b */
+};
+
 struct key_undo {
     uint32_t references;
     bool was_missing;

@@ -3,7 +3,9 @@
 #include "base/array.h"
 #include "base/mem.h"
 #include "store/lookup.h"
-#include "store/undo.h"
+#include "store/snapshot_large.h"
+#include "store/snapshot_live.h"
+#include "store/undo_priv.h"
 #include "store/window.h"
 
 #include <string.h>
@@ -115,4 +117,61 @@ void window_copy_release(struct window_copy *copy, const struct window_key *know
         change_end(&change, EVENT_GENERIC, NULL);
     }
     spinlock_release(&copy->store->stripes[0].lock);
+}
+
+/* ------------------------------------------------------------------------------------------- large values -- */
+
+/* The value to begin with: the key's, or one that it had. NULL: it is no large one. */
+static const struct entry *find_large(const struct window_copy *copy, struct access *access,
+                                      const struct window_key *known, bool needs_key)
+{
+    const struct key key = window_name(known);
+    const struct entry *entry;
+
+    if (needs_key)
+        entry = lookup_raw(access, known->db, &key);
+    else
+        entry = copy->undos.items[copy->undos.count - 1]->whole;
+    if (entry == NULL || !large_suits(access->store, entry) ||
+        !former_takes_back(access->store->types[entry->type].ops))
+        return NULL;
+    return entry;
+}
+
+static void copy_steps(const struct window_copy *copy, struct buffer *steps)
+{
+    for (uint32_t i = 0; i < copy->undos.count; i++)
+        buffer_append(steps, copy->undos.items[i]->steps, copy->undos.items[i]->steps_size);
+}
+
+static int64_t deadline_before(struct slice steps, int64_t expire_ms)
+{
+    struct value_step step;
+
+    while (value_steps_take(&steps, &step)) {
+        if (step.kind == UNDO_STEP_DEADLINE)
+            expire_ms = (int64_t)step.a;
+    }
+    return expire_ms;
+}
+
+struct live_earlier *window_copy_leave(struct window_copy *copy, struct access *access, const struct window_key *known,
+                                       struct live_snapshot *live, int64_t *expire_ms) NO_THREAD_SAFETY_ANALYSIS
+{
+    const struct key key = window_name(known);
+    const uint32_t stripe = access_stripe_of(access, &key);
+    struct live_earlier *earlier = NULL;
+    struct buffer steps = {0};
+    const struct entry *entry;
+
+    access_assert_holds(access, stripe);
+    spinlock_acquire(&copy->store->stripes[0].lock);
+    entry = find_large(copy, access, known, gather(copy, &known->record));
+    if (entry != NULL) {
+        copy_steps(copy, &steps);
+        *expire_ms = deadline_before(buffer_slice(&steps), entry_expire_ms(entry));
+        earlier = live_leave_earlier(live, &access->store->stripes[stripe], known->db, entry, &steps);
+    }
+    spinlock_release(&copy->store->stripes[0].lock);
+    return earlier;
 }

@@ -9,6 +9,9 @@
  * value it has replaced, not what it is now. So it costs the steps, and mostly no large value; else a long string is
  * shared until a step has changed its bytes, and any other value is copied as a whole.
  *
+ * A large hash, set or sorted set is not copied for a snapshot of data that go on changing (snapshot_live.h): it is
+ * left to the snapshot, with the steps, whose thread visits it as it was at the base, in pieces.
+ *
  * Any thread that holds the key's stripe, in the middle of a change of another key, or of this one that has not begun
  * yet. In between it holds a lock of the copy's. */
 #pragma once
@@ -23,3 +26,10 @@ void window_copy_destroy(struct window_copy **handle);          /* with the gate
 
 const struct entry *window_copy_base(struct window_copy *copy, struct access *access, const struct window_key *known);
 void window_copy_release(struct window_copy *copy, const struct window_key *known);
+
+struct live_earlier;
+struct live_snapshot;
+/* Leaves the value at the base to the snapshot's thread (live_visit_earlier); *expire_ms is the key's deadline there.
+ * NULL: window_copy_base is as good, or the only way. The gate may be owned. */
+struct live_earlier *window_copy_leave(struct window_copy *copy, struct access *access, const struct window_key *known,
+                                       struct live_snapshot *live, int64_t *expire_ms);

@@ -1,0 +1,439 @@
+/* A large value at the base of a list, in pieces, while the key goes on changing, against what the key was then. */
+#include "store/window_copy.h"
+
+#include "base/background.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/test_seed.h"
+#include "data/hash.h"
+#include "data/set.h"
+#include "data/zset.h"
+#include "store/lazyfree.h"
+#include "store/snapshot_live.h"
+#include "store/subkey_ttl.h"
+#include "store/undo.h"
+#include "store/window.h"
+
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { MEMBERS = 3000, MOST_STEPS = 40, ROUNDS = 150, NOW_MS = 1000, KEY_DEADLINE_MS = 5000000 };
+
+static const struct hash_limits hash_limits = {0, 0};
+static const struct set_limits set_limits = {0, 0, 0};
+static const struct zset_limits zset_limits = {0, 0};
+static const enum value_type types[] = {TYPE_HASH, TYPE_SET, TYPE_ZSET};
+static const struct store_type rows[TYPE_COUNT] = {
+    [TYPE_HASH] = {.ops = &hash_ops, .expired_command = "HDEL", .expired_event = "hdel", .expired_class = EVENT_HASH},
+    [TYPE_SET] = {.ops = &set_ops, .expired_command = "SREM", .expired_event = "srem", .expired_class = EVENT_SET},
+    [TYPE_ZSET] = {.ops = &zset_ops, .expired_command = "ZREM", .expired_event = "zrem", .expired_class = EVENT_ZSET},
+};
+
+static struct store *store;
+static struct store_counters counters;
+static struct access access_;
+static struct random random_;
+static struct gate the_gate;
+static struct gate_member member_;
+static sem_t woken;
+static struct key key;
+static struct window_copy *copy;
+
+/* The list of the key. */
+static struct key_undo *undos[MOST_STEPS];
+static unsigned undo_count;
+
+static unsigned below(unsigned bound)
+{
+    return (unsigned)random_below(&random_, bound);
+}
+
+/* ------------------------------------------------------------------------------------------- what a value is -- */
+
+struct picture {
+    uint64_t sum, count, deadlines;
+    int64_t expire_ms;
+};
+
+static void add(struct picture *picture, struct slice first, struct slice second, double score)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &score, sizeof(bits));
+    picture->sum += (hash_bytes(first.data, first.size) * 3 + hash_bytes(second.data, second.size)) * (bits | 1);
+    picture->count++;
+}
+
+static void add_pair(struct slice field, struct slice value, void *context)
+{
+    add(context, field, value, 0);
+}
+
+static void add_member(struct slice member, void *context)
+{
+    add(context, member, SLICE_EMPTY, 0);
+}
+
+static void add_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    struct picture *picture = context;
+
+    picture->sum += (hash_bytes(member.data, member.size) | 1) * (uint64_t)expire_ms * 5;
+    picture->deadlines++;
+}
+
+static void add_scored(struct value value, struct picture *picture)
+{
+    struct slice member;
+    struct zset_walk walk;
+    double score;
+
+    zset_walk_begin(&walk, value, (struct zset_span){0, zset_count(value)}, false);
+    while (zset_walk_next(&walk, &member, &score))
+        add(picture, member, SLICE_EMPTY, score);
+}
+
+static struct picture picture_of(const struct entry *entry)
+{
+    struct picture picture = {.expire_ms = entry_expire_ms(entry)};
+
+    if (entry->type == TYPE_HASH)
+        hash_each(entry_value(entry), add_pair, &picture);
+    else if (entry->type == TYPE_SET)
+        set_each(entry_value(entry), add_member, &picture);
+    else
+        add_scored(entry_value(entry), &picture);
+    entry_each_member_deadline(entry, add_deadline, &picture);
+    return picture;
+}
+
+/* --------------------------------------------------------------------------------------------------- changes -- */
+
+static struct slice name_of(unsigned number, char *room)
+{
+    return slice_make(room, (size_t)sprintf(room, "member:%u", number));
+}
+
+static void put(struct value *value, enum value_type type, struct slice member)
+{
+    char room[32];
+
+    if (type == TYPE_HASH)
+        (void)hash_put(value, &hash_limits, member, slice_make(room, (size_t)sprintf(room, "%u", below(50))));
+    else if (type == TYPE_SET)
+        (void)set_add(value, &set_limits, member);
+    else
+        (void)zset_put(value, &zset_limits, member, below(50));
+}
+
+static void add_to(struct value *value, struct slice field)
+{
+    char scratch[NUMBER_I64_SPACE];
+    struct slice text;
+    int64_t number;
+
+    if (!hash_get(*value, field, scratch, &text))
+        return;
+    assert_true(number_parse_i64(text, &number));
+    hash_add(value, &hash_limits, field, 7, number + 7);
+}
+
+static void change_member(struct change *change, enum value_type type, struct value *value, struct slice member)
+{
+    const struct value_ops *ops = rows[type].ops;
+
+    switch (below(5)) {
+    case 0:
+        if (ops->count(*value) > 1 && ops->members->remove(value, member))
+            change_member_expire(change, member, EXPIRE_NEVER);
+        break;
+    case 1:
+        if (ops->members->has(*value, member))
+            change_member_expire(change, member, below(3) == 0 ? EXPIRE_NEVER : NOW_MS + (int64_t)below(1000));
+        break;
+    case 2:
+        if (type == TYPE_HASH)
+            add_to(value, member);
+        break;
+    default:
+        put(value, type, member);
+    }
+    change_keep_value(change, *value);
+}
+
+static struct value new_value(enum value_type type, unsigned members)
+{
+    struct value value = type == TYPE_HASH  ? hash_create()
+                         : type == TYPE_SET ? set_create(&set_limits, SLICE("member:0"), MEMBERS)
+                                            : zset_create();
+    char room[32];
+
+    while (members-- != 0)
+        put(&value, type, name_of(below(MEMBERS), room));
+    return value;
+}
+
+/* The key becomes another value, or goes, or some of its members change. */
+static void change_once(void)
+{
+    struct change change;
+    const struct entry *entry;
+    char room[32];
+
+    change_begin(&change, &access_, 0, &key);
+    entry = change_entry(&change);
+    if (entry != NULL && below(30) == 0) {
+        change_delete(&change);
+    } else if (entry == NULL || below(30) == 0) {
+        const enum value_type type = types[below(countof(types))];
+
+        change_put_value(&change, type, new_value(type, below(4) == 0 ? 9 : MEMBERS), EXPIRE_NEVER);
+    } else if (below(10) == 0) {
+        change_expire(&change, below(2) == 0 ? EXPIRE_NEVER : KEY_DEADLINE_MS + (int64_t)below(100));
+    } else {
+        const enum value_type type = (enum value_type)entry->type;
+        struct value value = entry_value(entry);
+
+        for (unsigned left = 1 + below(below(8) == 0 ? 1000 : 5); left != 0; left--)
+            change_member(&change, type, &value, name_of(below(MEMBERS), room));
+    }
+    change_end(&change, EVENT_GENERIC, NULL);
+}
+
+static void run_operation(void)
+{
+    undo_begin(&access_);
+    for (unsigned left = 1 + below(3); left != 0; left--)
+        change_once();
+    undos[undo_count] = undo_take(&access_, 0, &key);
+    undo_count += undos[undo_count] != NULL;
+    undo_end(&access_);
+}
+
+/* -------------------------------------------------------------------------------------------------- the test -- */
+
+struct seen {
+    struct picture picture;
+    uint64_t announced;
+    int64_t first_ms;
+    bool are_together, is_whole;
+    unsigned rests, rests_most;
+};
+
+static bool begin(struct access *access, unsigned db, const struct entry *entry, const struct snapshot_value *value,
+                  void *context)
+{
+    struct seen *seen = context;
+
+    (void)access;
+    assert_int_equal(db, 0);
+    assert_true(slice_equal(entry_key(entry), key.name) && (entry->flags & ENTRY_MEMBERS) == 0);
+    seen->announced = value->count;
+    seen->first_ms = value->first_ms;
+    return seen->are_together;
+}
+
+static void note_element(const struct former_element *element, int64_t expire_ms, void *context)
+{
+    struct seen *seen = context;
+
+    add(&seen->picture, element->first, element->second, element->score);
+    if (expire_ms == EXPIRE_NEVER)
+        return;
+    assert_true(seen->are_together && expire_ms >= seen->first_ms);
+    add_deadline(element->first, expire_ms, &seen->picture);
+}
+
+static void note_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    struct seen *seen = context;
+
+    assert_true(!seen->are_together && seen->first_ms != EXPIRE_NEVER && expire_ms >= seen->first_ms);
+    add_deadline(member, expire_ms, &seen->picture);
+}
+
+static void end(void *context)
+{
+    ((struct seen *)context)->is_whole = true;
+}
+
+static void wake(void *context)
+{
+    (void)context;
+    (void)sem_post(&woken);
+}
+
+static uint32_t stripe;
+
+static void hold(void)
+{
+    uint32_t busy;
+
+    assert_true(gate_enter(&member_));
+    access_begin(&access_, NOW_MS, false);
+    stripe = access_stripe_of(&access_, &key);
+    assert_true(access_lock(&access_, &stripe, 1, &busy));
+}
+
+static void let_go(void)
+{
+    access_unlock(&access_, &stripe, 1);
+    gate_leave(&member_);
+}
+
+/* Between pieces: operations of the list are taken back, others come, what they have kept is freed. */
+static bool change_meanwhile(void *context)
+{
+    struct seen *seen = context;
+
+    assert_int_equal(spinlock_held_count, 0);
+    hold();
+    while (undo_count != 0 && below(4) == 0) {
+        undo_apply(&access_, 0, &key, undos[--undo_count]);
+        key_undo_release(&access_, &undos[undo_count]);
+    }
+    if (undo_count < MOST_STEPS && below(2) == 0)
+        run_operation();
+    if (undo_count != 0 && below(30) == 0) { /* the oldest ones are settled */
+        while (undo_count != 0)
+            key_undo_release(&access_, &undos[--undo_count]);
+    }
+    let_go();
+    return ++seen->rests != seen->rests_most;
+}
+
+static struct live_earlier *leave_base(struct live_snapshot *live, int64_t *expire_ms)
+{
+    struct merge_step steps[MOST_STEPS] = {{0}};
+    struct window_key *known = mem_alloc_zero(sizeof(*known) + key.name.size);
+    struct live_earlier *base;
+
+    for (unsigned i = 0; i < undo_count; i++)
+        steps[i].undo = (struct merge_undo *)undos[i];
+    known->record = (struct merge_record){.steps = steps, .count = undo_count};
+    known->hash = key.hash;
+    known->name_size = (uint32_t)key.name.size;
+    memcpy(known->name, key.name.data, key.name.size);
+    base = window_copy_leave(copy, &access_, known, live, expire_ms);
+    mem_free(known);
+    return base;
+}
+
+static void own(void)
+{
+    assert_true(gate_try_own(&member_, 100));
+    access_begin(&access_, NOW_MS, true);
+}
+
+static void visit(struct live_snapshot *live, struct live_earlier *base, struct seen *seen)
+{
+    const struct snapshot_visitor visitor = {.begin = begin,
+                                             .element = note_element,
+                                             .deadline = note_deadline,
+                                             .end = end,
+                                             .rest = change_meanwhile,
+                                             .context = seen,
+                                             .sees_expired = true};
+
+    live_visit_earlier(live, &base, below(20) == 0 ? NULL : &visitor);
+    assert_null(base);
+}
+
+/* The base of some operations is left at the moment. Returns whether it was given whole. */
+static bool run(void)
+{
+    const struct live_options options = {.gate = &the_gate, .threads = 1};
+    struct seen seen = {.are_together = below(2) == 0, .rests_most = below(10) == 0 ? 3 : 0};
+    struct live_snapshot *live;
+    struct live_earlier *base;
+    struct picture then;
+    int64_t expire_ms;
+    unsigned operations = 1 + below(MOST_STEPS / 2);
+
+    own();
+    undo_count = 0;
+    while (access_look(&access_, 0, &key) == NULL)
+        change_once();
+    then = picture_of(access_look(&access_, 0, &key));
+    while (operations-- != 0)
+        run_operation();
+    live = live_snapshot_begin(&access_, &options);
+    live_snapshot_adopt(live);
+    base = leave_base(live, &expire_ms);
+    gate_open(&member_);
+    lazyfree_after_release(&access_);
+    if (base != NULL)
+        visit(live, base, &seen);
+    live_snapshot_end(&live);
+    hold();
+    while (undo_count != 0)
+        key_undo_release(&access_, &undos[--undo_count]);
+    let_go();
+    if (!seen.is_whole)
+        return false;
+    assert_int_equal(then.expire_ms, expire_ms);
+    then.expire_ms = 0;
+    assert_memory_equal(&seen.picture, &then, sizeof(then));
+    assert_int_equal(seen.announced, then.count);
+    assert_true((seen.first_ms != EXPIRE_NEVER) == (then.deadlines != 0));
+    return true;
+}
+
+static void start(void)
+{
+    random_ = test_random("window_copy");
+    store = store_create(2, 1);
+    for (unsigned i = 0; i < countof(types); i++)
+        store_set_type(store, types[i], &rows[types[i]]);
+    access_init(&access_, store, &counters);
+    (void)sem_init(&woken, 0, 0);
+    gate_init(&the_gate);
+    gate_join(&the_gate, &member_, wake, NULL);
+    gate_traffic_begin();
+    own();
+    copy = window_copy_create(store);
+    gate_open(&member_);
+    key = key_make(SLICE("key"));
+}
+
+static void finish(void)
+{
+    own();
+    window_copy_destroy(&copy);
+    gate_open(&member_);
+    gate_traffic_end();
+    gate_part(&member_);
+    undo_fini(&access_);
+    background_drain();
+    store_destroy(&store);
+    gate_fini(&the_gate);
+}
+
+static void a_large_base_is_given_in_pieces(void **state)
+{
+    unsigned whole = 0;
+
+    (void)state;
+    start();
+    for (unsigned round = 0; round < ROUNDS; round++)
+        whole += run();
+    assert_true(whole > ROUNDS / 2);
+    finish();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_large_base_is_given_in_pieces),
+    };
+
+    mem_thread_start();
+    hash_setup();
+    return cmocka_run_group_tests_name("window_copy", tests, NULL, NULL);
+}
