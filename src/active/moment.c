@@ -11,13 +11,15 @@
 
 enum {
     VERSION = 1,
+    VERSION_PART = 2, /* who does not know parts refuses them by their version */
     PLACE_BYTES = 16,
     FLUSH_BYTES_LEAST = 1 + PLACE_BYTES,
     STEP_BYTES_LEAST = 8 + 5,
     RECORD_OVERWROTE = 1 << 0,
     RECORD_HAS_VALUE = 1 << 1,
     RECORD_IS_DIRTY = 1 << 2,
-    RECORD_FLAGS_END = 1 << 3,
+    RECORD_IS_IN_PARTS = 1 << 3,
+    RECORD_FLAGS_END = 1 << 4,
     NUMBER_MOST = 18, /* digits */
     STEP_OVERWRITES = 1 << 0,
     STEP_JOINED = 1 << 1, /* its stamp's distance from the first one's, and its weight follow */
@@ -83,6 +85,7 @@ void moment_write_record(struct buffer *out, const struct moment_record *record)
     put_byte(out, VERSION);
     put_byte(out,
              (uint8_t)((record->base_overwrote ? RECORD_OVERWROTE : 0) | (record->has_value ? RECORD_HAS_VALUE : 0) |
+                       (record->is_in_parts ? RECORD_IS_IN_PARTS : 0) |
                        (record->dirty.stamp != 0 ? RECORD_IS_DIRTY : 0)));
     put_varint(out, record->db);
     put_bytes(out, record->name);
@@ -91,7 +94,8 @@ void moment_write_record(struct buffer *out, const struct moment_record *record)
         put_place(out, record->dirty);
     if (record->has_value) {
         put_fixed(out, (uint64_t)record->expire_ms);
-        put_bytes(out, record->payload);
+        if (!record->is_in_parts)
+            put_bytes(out, record->payload);
     }
     put_varint(out, record->steps.count);
     for (uint32_t i = 0; i < record->steps.count; i++) {
@@ -100,7 +104,21 @@ void moment_write_record(struct buffer *out, const struct moment_record *record)
     }
 }
 
+void moment_write_part(struct buffer *out, struct slice bytes)
+{
+    put_byte(out, VERSION_PART);
+    buffer_append_slice(out, bytes);
+}
+
 /* ------------------------------------------------------------------------------------------------------- reading -- */
+
+bool moment_is_part(struct slice bytes, struct slice *part)
+{
+    if (bytes.size == 0 || bytes.data[0] != VERSION_PART)
+        return false;
+    *part = slice_make(bytes.data + 1, bytes.size - 1);
+    return true;
+}
 
 static bool get_version(struct cursor *cursor)
 {
@@ -304,7 +322,7 @@ static bool get_value(struct cursor *cursor, struct moment_record *record)
     record->expire_ms = (int64_t)expire;
     if (record->expire_ms < 0 && record->expire_ms != EXPIRE_NEVER)
         return cursor_fail(cursor, "a deadline is not possible");
-    return get_sized(cursor, &record->payload);
+    return record->is_in_parts || get_sized(cursor, &record->payload);
 }
 
 static bool get_steps(struct cursor *cursor, struct moment_record *record)
@@ -335,6 +353,9 @@ static bool get_record(struct cursor *cursor, unsigned db_count, struct moment_r
         return false;
     record->base_overwrote = (flags & RECORD_OVERWROTE) != 0;
     record->has_value = (flags & RECORD_HAS_VALUE) != 0;
+    record->is_in_parts = (flags & RECORD_IS_IN_PARTS) != 0;
+    if (record->is_in_parts && !record->has_value)
+        return cursor_fail(cursor, "parts of no value");
     if ((flags & RECORD_IS_DIRTY) != 0) {
         if (!get_place(cursor, &record->dirty))
             return false;

@@ -8,6 +8,8 @@
  *               if there is a value: deadline 8, then size varint and the payload of a DUMP; count of steps, then of
  *               each origin 8, stamp as a difference to the one before, prev: a difference to the stamp, wall varint;
  *               flags 1; words: size varint, commands as RESP
+ *     part      version 2; bytes of the payload of the record behind it: of a large value, whose size is not known
+ *               before; flags of the record say so, and size and payload are not in it
  *     place     stamp 8, origin 8
  *
  * What is read is checked: stamps are possible, ids are valid, steps ascend and stand behind the base, their words
@@ -66,7 +68,8 @@ struct moment_record {
     struct slice name;
     struct merge_place base, dirty; /* dirty: stamp 0: it is clean */
     bool base_overwrote;
-    bool has_value; /* at the base; otherwise the key was not there */
+    bool has_value;   /* at the base; otherwise the key was not there */
+    bool is_in_parts; /* its payload stands in front of the record, which does not have it */
     int64_t expire_ms;
     struct slice payload;
     struct {
@@ -75,7 +78,9 @@ struct moment_record {
     } steps;
 };
 
-void moment_record_fini(struct moment_record *record); /* the steps: slices are not its own */
+void moment_write_part(struct buffer *out, struct slice bytes);
+bool moment_is_part(struct slice bytes, struct slice *part); /* it is no record */
+void moment_record_fini(struct moment_record *record);       /* the steps: slices are not its own */
 void moment_write_record(struct buffer *out, const struct moment_record *record);
 /* As moment_read. Slices point into the bytes. */
 must_check bool moment_read_record(struct slice bytes, unsigned db_count, struct moment_record *record,

@@ -69,7 +69,8 @@ static void make_record(struct random *random, struct moment_record *record)
         record->dirty = random_place(random);
     if (record->has_value) {
         record->expire_ms = random_below(random, 2) == 0 ? EXPIRE_NEVER : now_ms;
-        record->payload = SLICE("some value");
+        record->is_in_parts = random_below(random, 2) == 0;
+        record->payload = record->is_in_parts ? SLICE_EMPTY : SLICE("some value");
     }
     for (uint64_t i = 0, count = random_below(random, 5); i < count; i++) {
         const uint64_t stamp = stamp_at(now_ms + 200000 + (int64_t)i);
@@ -116,6 +117,8 @@ static void what_is_written_is_read(void **state)
         assert_int_equal(bytes.size, again.size);
         assert_memory_equal(bytes.data, again.data, bytes.size);
         assert_true(slice_equal(read_record.name, record.name));
+        assert_true(slice_equal(read_record.payload, record.payload));
+        assert_int_equal(read_record.is_in_parts, record.is_in_parts);
         assert_int_equal(read_record.steps.count, record.steps.count);
         for (uint32_t i = 0; i < record.steps.count; i++)
             assert_int_equal(read_record.steps.items[i].joined.first, record.steps.items[i].joined.first);
@@ -203,6 +206,29 @@ static void what_is_not_possible_is_refused(void **state)
     buffer_fini(&bytes);
 }
 
+/* A server that does not know parts refuses them as what they are not. */
+static void a_part_is_no_record(void **state)
+{
+    struct buffer bytes = {0};
+    struct moment_record record = {.name = SLICE("a key"), .is_in_parts = true}, read;
+    char error[MOMENT_ERROR_BYTES];
+    struct slice part;
+
+    (void)state;
+    assert_false(moment_is_part(SLICE_EMPTY, &part));
+    moment_write_part(&bytes, SLICE("of a value"));
+    assert_true(moment_is_part(buffer_slice(&bytes), &part));
+    assert_true(slice_equal(part, SLICE("of a value")));
+    assert_false(moment_read_record(buffer_slice(&bytes), DB_COUNT, &read, error));
+    assert_non_null(strstr(error, "of a version that this server does not know"));
+    buffer_clear(&bytes);
+    moment_write_record(&bytes, &record);
+    assert_false(moment_is_part(buffer_slice(&bytes), &part));
+    assert_false(moment_read_record(buffer_slice(&bytes), DB_COUNT, &read, error));
+    assert_non_null(strstr(error, "parts of no value"));
+    buffer_fini(&bytes);
+}
+
 static void words_of_a_step_are_commands_on_its_key(void **state)
 {
     static const char *const wrong[] = {
@@ -249,6 +275,7 @@ int main(void)
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(what_is_damaged_does_no_harm),
         cmocka_unit_test(what_is_not_possible_is_refused),
+        cmocka_unit_test(a_part_is_no_record),
         cmocka_unit_test(words_of_a_step_are_commands_on_its_key),
     };
 

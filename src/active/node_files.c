@@ -20,6 +20,7 @@
 #include "server/core/worker.h"
 #include "server/durable/child.h"
 #include "server/durable/persistence.h"
+#include "store/snapshot_live.h"
 #include "store/window.h"
 #include "store/window_copy.h"
 
@@ -85,19 +86,21 @@ static void now(struct data_order *order)
     moment_fini(&moment);
 }
 
-/* What a stripe's window was at the moment: records, each behind its size. */
+/* What a stripe's window was at the moment: records, each behind its size. Or one, whose base is a large value. */
 struct left_records {
     struct mpsc_node node;
     struct buffer records;
+    struct live_earlier *base; /* not NULL: the record's, which has it in parts */
 };
 
 /* Where operations are taken back, and what a thread writes of a moment while the window changes. */
 static struct {
-    struct window_copy *copy; /* const once it is there; created with the gate owned */
-    const struct part *part;  /* const while it is kept; NULL: of all keys */
-    bool is_kept;             /* written with the gate owned, then by the snapshot's thread */
-    _Atomic bool is_let_go;   /* atomic: relaxed; nobody wants the rest */
-    struct mpsc left;         /* the snapshot's thread takes them out */
+    struct window_copy *copy;   /* const once it is there; created with the gate owned */
+    struct live_snapshot *live; /* of the moment; written with the gate owned */
+    const struct part *part;    /* const while it is kept; NULL: of all keys */
+    bool is_kept;               /* written with the gate owned, then by the snapshot's thread */
+    _Atomic bool is_let_go;     /* atomic: relaxed; nobody wants the rest */
+    struct mpsc left;           /* the snapshot's thread takes them out */
 } window_kept;
 
 static void put_sized(struct buffer *out, const struct moment_record *record)
@@ -111,67 +114,98 @@ static void put_sized(struct buffer *out, const struct moment_record *record)
     memcpy(out->data + at, &size, sizeof(size));
 }
 
-/* A list is written as the value at its base, and the operations. */
-static void put_list(struct access *access, const struct window_key *known, struct buffer *out)
+/* Where records of a stripe go; live: large values are left to this snapshot, NULL: they are copied. */
+struct leaving {
+    struct buffer records;
+    struct live_snapshot *live;
+    const struct part *part; /* NULL: of all keys */
+};
+
+static void put_base(struct access *access, const struct window_key *known, struct rdb_writer *writer,
+                     struct moment_record *record)
 {
-    const struct rdb_write_options options = {.least = RDB_VERSION_MOST, .most = RDB_VERSION_MOST};
+    const struct entry *entry = window_copy_base(window_kept.copy, access, known);
+
+    if (entry != NULL) {
+        rdb_payload_write(writer, entry);
+        record->has_value = true;
+        record->expire_ms = entry_expire_ms(entry);
+        record->payload = buffer_slice(&writer->out);
+    }
+    window_copy_release(window_kept.copy, known);
+}
+
+/* The thread writes the value, in parts, and then the record. */
+static struct live_earlier *leave_base(struct access *access, const struct window_key *known,
+                                       const struct leaving *leaving, struct moment_record *record)
+{
+    struct live_earlier *base = NULL;
+
+    if (leaving->live != NULL)
+        base = window_copy_leave(window_kept.copy, access, known, leaving->live, &record->expire_ms);
+    record->has_value = record->is_in_parts = base != NULL;
+    return base;
+}
+
+static void push_with_base(const struct moment_record *record, struct live_earlier *base)
+{
+    struct left_records *left = mem_alloc_zero(sizeof(*left));
+
+    left->base = base;
+    moment_write_record(&left->records, record);
+    mpsc_push(&window_kept.left, &left->node);
+}
+
+static const struct rdb_write_options base_options = {.least = RDB_VERSION_MOST,
+                                                      .most = RDB_VERSION_MOST,
+                                                      .checksums = true};
+
+/* A list is written as the value at its base, and the operations. */
+static void put_list(struct access *access, const struct window_key *known, struct leaving *leaving)
+{
     struct moment_record record = {.db = known->db,
                                    .name = window_name(known).name,
                                    .base = known->record.base_place,
                                    .dirty = known->dirty,
                                    .base_overwrote = known->record.base_overwrote,
                                    .expire_ms = EXPIRE_NEVER};
-    const struct entry *entry = window_copy_base(window_kept.copy, access, known);
+    struct live_earlier *base = leave_base(access, known, leaving, &record);
     struct merge_spot spot = {0, 0};
     const struct merge_step *step;
     struct rdb_writer writer;
 
-    rdb_writer_init(&writer, &options, NULL);
-    if (entry != NULL) {
-        rdb_payload_write(&writer, entry);
-        record.has_value = true;
-        record.expire_ms = entry_expire_ms(entry);
-        record.payload = buffer_slice(&writer.out);
-    }
-    window_copy_release(window_kept.copy, known);
+    rdb_writer_init(&writer, &base_options, NULL);
+    if (base == NULL)
+        put_base(access, known, &writer, &record);
     while ((step = merge_record_next(&known->record, &spot)) != NULL)
         *ARRAY_PUSH(&record.steps) = (struct moment_step){.place = step->op->place,
                                                           .prev = step->op->entry->prev,
                                                           .wall = step->op->entry->wall,
                                                           .joined = step->op->entry->joined,
                                                           .words = step->op->words};
-    put_sized(out, &record);
+    if (base != NULL)
+        push_with_base(&record, base);
+    else
+        put_sized(&leaving->records, &record);
     moment_record_fini(&record);
     rdb_writer_fini(&writer);
 }
 
-struct putting {
-    struct buffer *out;
-    const struct part *part; /* NULL: all */
-};
-
 static void put_known(struct access *access, struct window_key *known, void *context)
 {
-    const struct putting *putting = context;
+    struct leaving *leaving = context;
     const struct moment_record record = {.db = db_in_file(access->store, known->db),
                                          .name = window_name(known).name,
                                          .base = merge_record_last(&known->record),
                                          .dirty = known->dirty,
                                          .base_overwrote = known->record.base_overwrote && known->record.count == 0};
 
-    if (putting->part != NULL && !part_crosses(putting->part, record.base, record.base_overwrote))
+    if (leaving->part != NULL && !part_crosses(leaving->part, record.base, record.base_overwrote))
         return;
     if (known->record.count != 0)
-        put_list(access, known, putting->out);
+        put_list(access, known, leaving);
     else if (known->record.value == NULL || known->dirty.stamp != 0)
-        put_sized(putting->out, &record); /* else its version says as much */
-}
-
-static void put_stripe(struct access *access, uint32_t stripe, const struct part *part, struct buffer *out)
-{
-    struct putting putting = {out, part};
-
-    window_each(access, stripe, put_known, &putting);
+        put_sized(&leaving->records, &record); /* else its version says as much */
 }
 
 static void make_copy(const struct store *store)
@@ -183,20 +217,21 @@ static void make_copy(const struct store *store)
 
 static void leave(struct window_keeper *keeper, struct access *access, uint32_t stripe)
 {
+    struct leaving leaving = {.live = window_kept.live, .part = window_kept.part};
     struct left_records *left;
 
     (void)keeper;
     if (atomic_load_explicit(&window_kept.is_let_go, memory_order_relaxed))
         return;
+    window_each(access, stripe, put_known, &leaving);
+    if (leaving.records.size == 0)
+        return;
     left = mem_alloc_zero(sizeof(*left));
-    put_stripe(access, stripe, window_kept.part, &left->records);
-    if (left->records.size != 0)
-        mpsc_push(&window_kept.left, &left->node);
-    else
-        mem_free(left);
+    left->records = leaving.records;
+    mpsc_push(&window_kept.left, &left->node);
 }
 
-static void keep(const struct snapshot *keys)
+static void keep(struct snapshot *keys)
 {
     static struct window_keeper keeper = {.leave = leave};
     struct store *store = server_instance()->store;
@@ -208,6 +243,7 @@ static void keep(const struct snapshot *keys)
     make_copy(store);
     window_kept.part = part_of_snapshot(keys);
     atomic_store_explicit(&window_kept.is_let_go, false, memory_order_relaxed);
+    window_kept.live = live_of_snapshot(keys);
     window_kept.is_kept = true;
     window_keep(store, &keeper);
 }
@@ -216,8 +252,7 @@ struct giving {
     bool (*take)(struct slice record, void *context);
     void *context;
     bool is_live, is_wanted;
-    const struct part *part; /* it is not live */
-    struct buffer records;   /* of the stripe; likewise */
+    struct leaving leaving; /* of the stripe; it is not live */
 };
 
 static void give(struct giving *giving, const struct buffer *records)
@@ -229,6 +264,93 @@ static void give(struct giving *giving, const struct buffer *records)
     }
 }
 
+/* A payload in parts, as it comes. */
+struct parts {
+    struct byte_sink sink;
+    struct giving *giving;
+    struct rdb_writer writer;
+    struct rdb_elements elements;
+    struct buffer part;
+    bool is_whole;
+};
+
+static must_check enum status give_part(struct byte_sink *sink, struct slice bytes)
+{
+    struct parts *parts = container_of(sink, struct parts, sink);
+    struct giving *giving = parts->giving;
+
+    buffer_clear(&parts->part);
+    moment_write_part(&parts->part, bytes);
+    giving->is_wanted = giving->is_wanted && giving->take(buffer_slice(&parts->part), giving->context);
+    return STATUS_OK;
+}
+
+static bool begin_parts(struct access *access, unsigned db, const struct entry *entry,
+                        const struct snapshot_value *value, void *context)
+{
+    struct parts *parts = context;
+
+    (void)access;
+    (void)db;
+    return rdb_payload_begin(&parts->writer, &parts->elements, entry, value->first_ms, value->count);
+}
+
+static void put_element(const struct former_element *element, int64_t expire_ms, void *context)
+{
+    struct parts *parts = context;
+
+    rdb_write_one(&parts->writer, &parts->elements, element, expire_ms);
+}
+
+static void put_deadline(struct slice member, int64_t expire_ms, void *context)
+{
+    rdb_write_member_deadline(&((struct parts *)context)->writer, member, expire_ms);
+}
+
+static void end_parts(void *context)
+{
+    struct parts *parts = context;
+
+    rdb_payload_end(&parts->writer, &parts->elements);
+    parts->is_whole = rdb_writer_flush(&parts->writer) == STATUS_OK;
+}
+
+static bool wants_parts(void *context)
+{
+    return ((struct parts *)context)->giving->is_wanted;
+}
+
+static void give_base(struct giving *giving, struct left_records *left)
+{
+    struct parts parts = {.sink = {give_part}, .giving = giving};
+    const struct snapshot_visitor visitor = {.begin = begin_parts,
+                                             .element = put_element,
+                                             .deadline = put_deadline,
+                                             .end = end_parts,
+                                             .rest = wants_parts,
+                                             .context = &parts,
+                                             .sees_expired = true};
+
+    rdb_writer_init(&parts.writer, &base_options, &parts.sink);
+    live_visit_earlier(window_kept.live, &left->base, &visitor);
+    giving->is_wanted = giving->is_wanted && parts.is_whole &&
+                        giving->take(buffer_slice(&left->records), giving->context);
+    rdb_writer_fini(&parts.writer);
+    buffer_fini(&parts.part);
+}
+
+static void give_left(struct giving *giving, struct left_records *left)
+{
+    if (left->base == NULL)
+        give(giving, &left->records);
+    else if (giving->is_wanted && !atomic_load_explicit(&window_kept.is_let_go, memory_order_relaxed))
+        give_base(giving, left);
+    else
+        live_visit_earlier(window_kept.live, &left->base, NULL);
+    buffer_fini(&left->records);
+    mem_free(left);
+}
+
 static void hold_stripe(struct access *access, uint32_t stripe, void *context)
 {
     struct giving *giving = context;
@@ -236,7 +358,7 @@ static void hold_stripe(struct access *access, uint32_t stripe, void *context)
     if (giving->is_live)
         window_leave(access, stripe);
     else
-        put_stripe(access, stripe, giving->part, &giving->records);
+        window_each(access, stripe, put_known, &giving->leaving);
 }
 
 static bool give_some(void *context)
@@ -244,15 +366,10 @@ static bool give_some(void *context)
     struct giving *giving = context;
     struct mpsc_node *node;
 
-    while (giving->is_live && (node = mpsc_pop(&window_kept.left)) != NULL) {
-        struct left_records *left = container_of(node, struct left_records, node);
-
-        give(giving, &left->records);
-        buffer_fini(&left->records);
-        mem_free(left);
-    }
-    give(giving, &giving->records);
-    buffer_clear(&giving->records);
+    while (giving->is_live && (node = mpsc_pop(&window_kept.left)) != NULL)
+        give_left(giving, container_of(node, struct left_records, node));
+    give(giving, &giving->leaving.records);
+    buffer_clear(&giving->leaving.records);
     return giving->is_wanted;
 }
 
@@ -262,7 +379,7 @@ static void give_records(struct snapshot *keys, bool (*take)(struct slice record
                             .context = context,
                             .is_live = snapshot_is_live(keys),
                             .is_wanted = true,
-                            .part = part_of_snapshot(keys)};
+                            .leaving.part = part_of_snapshot(keys)};
     const struct snapshot_holder holder = {hold_stripe, give_some, &giving};
 
     if (giving.is_live ? !window_kept.is_kept : keys->access->store->window == NULL)
@@ -273,7 +390,7 @@ static void give_records(struct snapshot *keys, bool (*take)(struct slice record
         window_kept.is_kept = false;
         window_keep_end(keys->access->store);
     }
-    buffer_fini(&giving.records);
+    buffer_fini(&giving.leaving.records);
 }
 
 static bool take_nothing(struct slice record, void *context)
@@ -376,24 +493,68 @@ static bool check_record(const struct moment_record *record, unsigned db_count, 
     return true;
 }
 
-/* Before anything of them counts. */
-static bool check_records(const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
+/* The records of a file, one after the other. */
+struct record_walk {
+    const struct data_order_found *found;
+    uint32_t at;
+    struct buffer parts; /* of the record, if it has some */
+    struct moment_record record;
+};
+
+static bool take_parts(struct record_walk *walk)
+{
+    const struct data_order_found *found = walk->found;
+    struct slice part;
+
+    buffer_clear(&walk->parts);
+    for (; walk->at < found->records.count && moment_is_part(found->records.items[walk->at], &part); walk->at++)
+        buffer_append_slice(&walk->parts, part);
+    return walk->at < found->records.count;
+}
+
+/* False: there is no more, or *is_right is false and `error` has the reason. */
+static bool next_record(struct record_walk *walk, bool *is_right, char error[DATA_ORDER_ERROR_BYTES])
 {
     const unsigned db_count = server_instance()->store->database_count;
     char reason[MOMENT_ERROR_BYTES];
-    struct moment_record record;
 
-    for (uint32_t i = 0; i < found->records.count; i++) {
-        bool is_right;
-
-        if (!moment_read_record(found->records.items[i], db_count, &record, reason))
-            return fail(error, reason);
-        is_right = check_record(&record, db_count, error);
-        moment_record_fini(&record);
-        if (!is_right)
-            return false;
+    moment_record_fini(&walk->record);
+    walk->record = (struct moment_record){.db = 0};
+    if (!take_parts(walk)) {
+        *is_right = walk->parts.size == 0 || fail(error, "a record of the window: parts of a value without a record");
+        return false;
     }
-    return true;
+    if (!moment_read_record(walk->found->records.items[walk->at++], db_count, &walk->record, reason))
+        return *is_right = fail(error, reason);
+    if (walk->record.is_in_parts != (walk->parts.size != 0))
+        return *is_right = fail(error, "a record of the window: parts of a value and no such record");
+    if (walk->record.is_in_parts)
+        walk->record.payload = buffer_slice(&walk->parts);
+    return *is_right = true;
+}
+
+static void end_walk(struct record_walk *walk)
+{
+    moment_record_fini(&walk->record);
+    buffer_fini(&walk->parts);
+}
+
+/* Before anything of them counts. */
+static bool check_records(const struct data_order_found *found, bool *has_lists, char error[DATA_ORDER_ERROR_BYTES])
+{
+    const unsigned db_count = server_instance()->store->database_count;
+    struct record_walk walk = {.found = found};
+    bool is_right;
+
+    *has_lists = false;
+    while (next_record(&walk, &is_right, error)) {
+        is_right = check_record(&walk.record, db_count, error);
+        if (!is_right)
+            break;
+        *has_lists |= walk.record.steps.count != 0;
+    }
+    end_walk(&walk);
+    return is_right;
 }
 
 enum { BATCH_STEPS = 1024 };
@@ -442,42 +603,23 @@ static struct worker *open_worker(void)
     return worker;
 }
 
-static bool has_lists(const struct data_order_found *found)
-{
-    const unsigned db_count = server_instance()->store->database_count;
-    bool has_one = false;
-
-    for (uint32_t i = 0; i < found->records.count && !has_one; i++) {
-        char reason[MOMENT_ERROR_BYTES];
-        struct moment_record record;
-
-        if (!moment_read_record(found->records.items[i], db_count, &record, reason))
-            continue;
-        has_one = record.steps.count != 0;
-        moment_record_fini(&record);
-    }
-    return has_one;
-}
-
 /* They were checked. */
 static bool put_lists(struct worker *given, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
 {
     struct worker *worker = given != NULL ? given : open_worker();
     struct effects *effects = worker->run.access.effects;
+    struct record_walk walk = {.found = found};
     struct place place = {.worker = NULL};
-    bool is_right = true;
+    bool is_right;
 
     place_begin_again(&place, worker);
-    for (uint32_t i = 0; is_right && i < found->records.count; i++) {
-        struct moment_record record;
-
-        is_right = moment_read_record(found->records.items[i], worker->server->store->database_count, &record, error);
-        if (!is_right)
-            break;
-        if (record.steps.count != 0 && !run_list(&place, &record))
-            is_right = fail(error, "a record of the window: what it begins with cannot be taken");
-        moment_record_fini(&record);
+    while (next_record(&walk, &is_right, error)) {
+        if (walk.record.steps.count == 0 || run_list(&place, &walk.record))
+            continue;
+        is_right = fail(error, "a record of the window: what it begins with cannot be taken");
+        break;
     }
+    end_walk(&walk);
     place.told = place.counts; /* they were counted when they came */
     place_end(&place);
     place_fini(&place);
@@ -492,18 +634,17 @@ static bool put_lists(struct worker *given, const struct data_order_found *found
 static bool put_records(struct worker *worker, struct access *access, const struct data_order_found *found,
                         char error[DATA_ORDER_ERROR_BYTES])
 {
-    if (!check_records(found, error))
-        return false;
-    for (uint32_t i = 0; i < found->records.count; i++) {
-        struct moment_record record;
+    struct record_walk walk = {.found = found};
+    bool is_right, has_lists;
 
-        if (!moment_read_record(found->records.items[i], access->store->database_count, &record, error))
-            return false;
-        if (record.steps.count == 0)
-            put_record(access, &record);
-        moment_record_fini(&record);
+    if (!check_records(found, &has_lists, error))
+        return false;
+    while (next_record(&walk, &is_right, error)) {
+        if (walk.record.steps.count == 0)
+            put_record(access, &walk.record);
     }
-    return !has_lists(found) || put_lists(worker, found, error);
+    end_walk(&walk);
+    return is_right && (!has_lists || put_lists(worker, found, error));
 }
 
 bool node_files_add_records(struct worker *worker, const struct data_order_found *found,
@@ -601,11 +742,11 @@ static bool begin(struct worker *worker, const struct data_order_found *found, c
 static bool restore(struct access *access, const struct data_order_found *found, char error[DATA_ORDER_ERROR_BYTES])
 {
     struct moment moment = {.name = 0};
-    bool good = true;
+    bool good = true, has_lists;
 
     (void)access;
     if (found->state.size != 0)
-        good = read_moment(buffer_slice(&found->state), &moment, error) && check_records(found, error);
+        good = read_moment(buffer_slice(&found->state), &moment, error) && check_records(found, &has_lists, error);
     merge_vector_raise_all(&moment.account.vector, &found->done);
     merge_vector_raise_all(&moment.account.deeds, &found->done);
     merge_vector_raise_all(&moment.account.cut, &found->done);

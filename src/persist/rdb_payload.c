@@ -31,10 +31,27 @@ void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry)
 
 void rdb_payload_seal(struct rdb_writer *writer)
 {
-    assert(writer->sink == NULL);
+    assert(writer->sink == NULL || writer->options.checksums);
     rdb_write_byte(writer, (unsigned)writer->version & 0xff);
     rdb_write_byte(writer, (unsigned)writer->version >> 8);
-    rdb_write_u64(writer, crc64_update(0, writer->out.data, writer->out.size));
+    rdb_write_u64(writer, crc64_update(writer->crc, writer->out.data, writer->out.size));
+}
+
+bool rdb_payload_begin(struct rdb_writer *writer, struct rdb_elements *elements, const struct entry *entry,
+                       int64_t first_ms, uint64_t count)
+{
+    const struct rdb_form *form = rdb_elements_begin(elements, writer, entry, first_ms);
+
+    assert(rdb_writer_offset(writer) == 0);
+    rdb_write_byte(writer, form->number);
+    rdb_write_elements_head(writer, elements, count);
+    return form->has_deadlines;
+}
+
+void rdb_payload_end(struct rdb_writer *writer, const struct rdb_elements *elements)
+{
+    rdb_write_elements_rest(writer, elements);
+    rdb_payload_seal(writer);
 }
 
 bool rdb_payload_check(struct slice payload, struct slice *body)

@@ -10,6 +10,11 @@ enum { RDB_PAYLOAD_TAIL_BYTES = 10 };
 void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry);
 /* Appends version and checksum. */
 void rdb_payload_seal(struct rdb_writer *writer);
+/* The same of a value whose elements come one by one: begin, each rdb_write_one, each rdb_write_member_deadline unless
+ * begin returns true, end. The writer may have a sink, if it computes checksums and writes nothing else. */
+must_check bool rdb_payload_begin(struct rdb_writer *writer, struct rdb_elements *elements, const struct entry *entry,
+                                  int64_t first_ms, uint64_t count);
+void rdb_payload_end(struct rdb_writer *writer, const struct rdb_elements *elements);
 
 /* True if the payload is complete and its version can be read. *body is the part before version and checksum. */
 must_check bool rdb_payload_check(struct slice payload, struct slice *body);

@@ -46,7 +46,7 @@ void data_order_stored(void)
         keeper->stored();
 }
 
-void data_order_keep(const struct snapshot *keys)
+void data_order_keep(struct snapshot *keys)
 {
     gate_assert_alone();
     if (is_on())

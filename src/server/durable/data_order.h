@@ -59,7 +59,7 @@ struct data_order_keeper {
     /* Gives the records of the window, until `take` returns false; also in a forked child. Of a snapshot that is live:
      * those of data_order_keep. */
     void (*records)(struct snapshot *keys, bool (*take)(struct slice record, void *context), void *context);
-    void (*keep)(const struct snapshot *keys);
+    void (*keep)(struct snapshot *keys);
     void (*let_go)(struct snapshot *keys);
     unsigned (*origin)(uint64_t id); /* the local number of one that a file names */
     /* An append-only file: its base is loaded, what it has behind it comes. False: `error` has the reason. */
@@ -85,7 +85,7 @@ void data_order_copy(struct data_order *to, const struct data_order *from); /* `
 void data_order_fini(struct data_order *order);
 /* With the gate owned: a thread will write the window of this moment while it changes, of the keys that this snapshot
  * has. Does nothing if it is off. */
-void data_order_keep(const struct snapshot *keys);
+void data_order_keep(struct snapshot *keys);
 /* That thread, in the end, whether it has written it or not. */
 void data_order_let_go(struct snapshot *keys);
 /* Adds what the moment needs to a file of it: `aux` is room for one more fact behind the request's. */

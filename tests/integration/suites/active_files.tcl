@@ -487,6 +487,106 @@ test "lists and the history are in the append-only file" {noconn keydb} {
     process_stop $b
 }
 
+# A node with large values that have settled, changes of them that have not, and more changes while the file is written.
+# Members are added, changed, removed, get deadlines and lose them; values are replaced and deleted.
+proc fill_large c {
+    $c eval {
+        for i = 1, 4000 do
+            redis.call('ZADD', 'zset', i, 'm' .. i)
+            redis.call('HSET', 'hash', 'm' .. i, i)
+            redis.call('SADD', 'set', 'm' .. i)
+            redis.call('HSET', 'replaced', 'm' .. i, i)
+            redis.call('ZADD', 'deleted', i, 'm' .. i)
+        end
+    } 5 zset hash set replaced deleted
+    foreach i {1 2 3} {
+        $c expiremember set m$i 100000
+        $c expiremember hash m$i 100000
+    }
+}
+
+proc change_large {c from} {
+    for {set i $from} {$i < $from + 40} {incr i} {
+        $c zadd zset [expr {$i * 10}] m$i $i new:$i
+        $c zrem zset m[expr {$i + 100}]
+        $c zincrby zset 0.5 m[expr {$i + 200}]
+        $c hset hash m$i changed new:$i 1
+        $c hincrby hash m[expr {$i + 200}] 5
+        $c hdel hash m[expr {$i + 100}]
+        $c srem set m$i
+        $c sadd set new:$i
+        $c hset replaced m$i changed
+        $c zadd deleted 1 new:$i
+    }
+    $c expiremember set m[expr {$from + 1000}] 50000
+    $c expiremember hash m[expr {$from + 1000}] 50000
+    $c persist set m[expr {$from / 100 + 1}]
+    $c expire zset 100000
+    $c del replaced
+    $c hset replaced f v
+    $c del deleted
+}
+
+proc restart_with_large method {
+    set fa [fresh_dir]
+    set fb [fresh_dir]
+    lassign [start_node $fa --multi-master yes --snapshot-method $method] a ca
+    lassign [start_node $fb --multi-master yes] b cb
+    set pa [lindex [$ca config get port] 1]
+    set pb [lindex [$cb config get port] 1]
+    set size [file size $fa/keydb-identity]
+    receive_from $ca $pb
+    receive_from $cb $pa
+    fill_large $ca
+    $ca set common 1
+    assert {[wait_until {[$cb get common] eq 1} 30000]}
+    assert {[wait_until {[file size $fa/keydb-identity] > $size} 30000]} "it has whom it knows"
+    wait_for {[lindex [$ca debug window] 0] == 0}
+    $cb -close
+    process_signal $b KILL
+    process_wait $b
+
+    change_large $ca 100
+    set stamp [stamp_of $ca zset]
+    set keys {zset hash set replaced deleted}
+    set picture [picture_of $ca $keys]
+    set window [lrange [$ca debug window] 1 end]
+    $ca config set rdb-key-save-delay 2000
+    $ca bgsave
+    change_large $ca 500
+    $ca del set
+    $ca config set rdb-key-save-delay 0
+    wait_for {[string match "*rdb_bgsave_in_progress:0*" [$ca info persistence]]}
+    $ca -close
+    process_signal $a KILL
+    process_wait $a
+    set count [regexp -all "order-record" [slurp $fa/dump.rdb]]
+    # Three values are large at their bases: a part and a record each, at least. A forked child, for which nobody waits,
+    # writes records alone.
+    if {$method eq "threads"} {
+        assert {$count >= 3 * 2 + 2} "only $count"
+    } else {
+        assert_equal 5 $count
+    }
+
+    lassign [start_node $fa --multi-master yes --port $pa --replicaof 127.0.0.1 $pb] a ca
+    assert_equal $picture [picture_of $ca $keys]
+    assert_equal $window [lrange [$ca debug window] 1 end]
+    # What takes the operations back is there, too.
+    $ca debug place 77 0 [expr {$stamp - 1}] [expr {$stamp >> 14}] 0 del zset
+    assert {[$ca zcard zset] < 200} "only what came behind it is left"
+    assert_match "*active_operations_late:0*" [$ca info replication]
+    lassign [start_node $fb --multi-master yes --port $pb --replicaof 127.0.0.1 $pa] b cb
+    assert {[wait_until {[same_digests $ca $cb]} 30000]}
+    process_stop $a
+    process_stop $b
+}
+
+foreach method {threads fork} {
+    test "large values with operations that are not settled are in the file as they were: $method" {noconn keydb} \
+        "restart_with_large $method"
+}
+
 test "a file with large entries is loaded within the limits of memory" {noconn keydb} {
     set folder [fresh_dir]
     set words {--appendonly yes --active-history-limit 1mb}
