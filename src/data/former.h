@@ -57,6 +57,8 @@ struct former_ops {
     /* Looks at about `most` parts of the value for the rest, before it gives. False: the rest is what it will be. NULL:
      * as from the beginning. */
     bool (*prepare)(struct former *former, struct value value, uint64_t most);
+    /* Whether take_back can do so with all of these steps. NULL: it can. */
+    bool (*takes_back)(struct value value, struct slice steps);
     /* The value was changed before the moment, and this step takes that back. NULL: see former_takes_back. */
     void (*take_back)(struct former *former, struct value value, const struct value_step *step);
     /* Gives about `most` elements. False: these were the last ones. */
@@ -74,10 +76,10 @@ enum { FORMER_PIECE_BYTES = 64 << 10 }; /* a piece ends with the element that re
 
 /* False: a copy of the value is as good, or there is no other way. */
 bool former_suits(const struct value_ops *ops, struct value value);
-/* False: of a time before the moment only a copy of the value can tell. */
-static inline bool former_takes_back(const struct value_ops *ops)
+/* False: only a copy of the value can tell where these steps lead back to; an owner's may be among them. */
+static inline bool former_takes_back(const struct value_ops *ops, struct value value, struct slice noted)
 {
-    return ops->former->take_back != NULL;
+    return ops->former->take_back != NULL && (ops->former->takes_back == NULL || ops->former->takes_back(value, noted));
 }
 
 static inline struct former *former_create(const struct value_ops *ops, struct value value)

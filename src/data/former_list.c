@@ -14,11 +14,17 @@
  * live list begins. So only what happens in the midst of the list moves the segments behind it: such commands walk the
  * list anyway.
  *
+ * When what was done earlier at the ends is taken back, elements that had gone stand at either end, apart from the
+ * segments; those that had come are dropped from the front of the segments, or left out at their back.
+ *
+ *     what they were   [apart]  the first `left` elements of the segments  [apart]
+ *
  * Invariants
  *  1. A run ends at or before the place at which the next one begins, also an empty one.
  *  2. A run that is not empty is in the live list. */
 #include "base/array.h"
 #include "base/assert.h"
+#include "base/mem.h"
 #include "data/former.h"
 #include "data/former_texts.h"
 #include "data/list.h"
@@ -38,8 +44,17 @@ struct segment {
     uint64_t live; /* the length of the run */
 };
 
+/* Texts, each in memory of its own; the last one is the outermost. */
+struct apart {
+    struct slice *items;
+    uint32_t first; /* those before it have gone */
+    uint32_t count, capacity;
+};
+
 struct list_former {
     struct former former;
+    struct apart apart[2]; /* by quicklist_end */
+    uint64_t left;         /* elements of the segments that are still to be given */
     struct {
         struct segment *items;
         uint32_t count, capacity;
@@ -241,6 +256,148 @@ static void keep(struct former *former, struct value value, struct slice steps)
     assert(of->length == quicklist_count(list_of(value)));
 }
 
+static void forget(struct list_former *of);
+static bool is_done(const struct segment *segment);
+
+/* ------------------------------------------------------------------------------------------------- taking back -- */
+
+static void set_apart(struct list_former *of, enum quicklist_end end, struct slice text)
+{
+    *ARRAY_PUSH(&of->apart[end]) = slice_make(mem_copy(text.data, text.size), text.size);
+    of->former.bytes += sizeof(text) + text.size;
+    of->former.count++;
+}
+
+static void free_apart(struct list_former *of, struct slice text)
+{
+    of->former.bytes -= sizeof(text) + text.size;
+    mem_free((void *)(uintptr_t)text.data);
+}
+
+/* The next ones return how many of them they have. */
+static uint64_t drop_outermost(struct list_former *of, struct apart *apart, uint64_t most)
+{
+    uint64_t count = 0;
+
+    for (; count < most && apart->count != apart->first; count++)
+        free_apart(of, apart->items[--apart->count]);
+    return count;
+}
+
+static uint64_t drop_innermost(struct list_former *of, struct apart *apart, uint64_t most)
+{
+    uint64_t count = 0;
+
+    for (; count < most && apart->count != apart->first; count++)
+        free_apart(of, apart->items[apart->first++]);
+    return count;
+}
+
+/* Of the front of a segment. */
+static uint64_t drop_of_segment(struct list_former *of, struct segment *segment, uint64_t most)
+{
+    if (!former_texts_is_empty(&segment->before)) {
+        former_texts_drop_first(&segment->before, &of->former.bytes);
+        return 1;
+    }
+    if (segment->live == 0) {
+        former_texts_drop_first(&segment->behind, &of->former.bytes);
+        return 1;
+    }
+    most = MIN(most, segment->live);
+    segment->at += (int64_t)most;
+    segment->live -= most;
+    return most;
+}
+
+static uint64_t drop_of_segments(struct list_former *of, enum quicklist_end end, uint64_t most)
+{
+    const uint64_t count = MIN(most, of->left);
+
+    of->left -= count;
+    for (uint64_t rest = end == QUICKLIST_HEAD ? count : 0; rest != 0;) {
+        struct segment *segment = &of->segments.items[of->first];
+
+        if (is_done(segment))
+            of->first++;
+        else
+            rest -= drop_of_segment(of, segment, rest);
+    }
+    return count;
+}
+
+static void drop_at(struct list_former *of, enum quicklist_end end, uint64_t count)
+{
+    of->former.count -= count;
+    count -= drop_outermost(of, &of->apart[end], count);
+    count -= drop_of_segments(of, end, count);
+    count -= drop_innermost(of, &of->apart[end == QUICKLIST_HEAD ? QUICKLIST_TAIL : QUICKLIST_HEAD], count);
+    assert(count == 0);
+}
+
+/* At the head the last one comes first. */
+static void set_range_apart(struct list_former *of, enum quicklist_end end, struct slice texts)
+{
+    struct {
+        struct slice *items;
+        uint32_t count, capacity;
+    } all = {NULL};
+
+    while (texts.size != 0)
+        *ARRAY_PUSH(&all) = quicklist_step_next_text(&texts);
+    for (uint32_t i = 0; i < all.count; i++)
+        set_apart(of, end, all.items[end == QUICKLIST_HEAD ? all.count - 1 - i : i]);
+    ARRAY_FINI(&all);
+}
+
+static void take_back(struct former *former, struct value value, const struct value_step *step)
+{
+    struct list_former *of = list_former_of(former);
+
+    (void)value;
+    if (step->kind == VALUE_STEP_PUSHED)
+        drop_at(of, quicklist_step_end(step), step->a);
+    else if (step->kind == QUICKLIST_STEP_DROPPED)
+        set_apart(of, (enum quicklist_end)step->b, step->first);
+    else
+        set_range_apart(of, step->a == 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL, step->first);
+}
+
+/* How many elements it brings back; UINT64_MAX: not at an end of a list of this length. */
+static uint64_t count_deleted(const struct value_step *step, uint64_t length)
+{
+    struct slice texts = step->first;
+    uint64_t count = 0;
+
+    if (step->a != 0 && step->a != length)
+        return UINT64_MAX;
+    for (; texts.size != 0; count++)
+        (void)quicklist_step_next_text(&texts);
+    return count;
+}
+
+static bool takes_back(struct value value, struct slice steps)
+{
+    uint64_t length = quicklist_count(list_of(value)), deleted;
+    struct value_step step;
+
+    while (value_steps_take(&steps, &step)) {
+        if (step.kind == VALUE_STEP_PUSHED) {
+            length -= step.a;
+        } else if (step.kind == QUICKLIST_STEP_DROPPED) {
+            length++;
+        } else if (step.kind == QUICKLIST_STEP_DELETED) {
+            deleted = count_deleted(&step, length);
+            if (deleted == UINT64_MAX)
+                return false;
+            length += deleted;
+        } else if (step.kind < VALUE_STEP_OWNERS) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ------------------------------------------------------------------------------------------------------- giving -- */
 
 struct giving {
@@ -271,10 +428,16 @@ static void give_text(struct giving *giving, struct slice text)
     spend(giving, 1, text.size);
 }
 
+static bool has_segments_left(const struct giving *giving)
+{
+    return has_left(giving) && giving->of->left != 0;
+}
+
 static void give_kept(struct giving *giving, struct former_texts *texts)
 {
-    while (has_left(giving) && !former_texts_is_empty(texts)) {
+    while (has_segments_left(giving) && !former_texts_is_empty(texts)) {
         give_text(giving, former_texts_first(texts));
+        giving->of->left--;
         former_texts_drop_first(texts, &giving->of->former.bytes);
     }
 }
@@ -315,15 +478,16 @@ static void give_run(struct giving *giving, struct segment *segment)
     char scratch[NUMBER_I64_SPACE];
     struct listpack_value value;
 
-    if (segment->live == 0 || !has_left(giving))
+    if (segment->live == 0 || !has_segments_left(giving))
         return;
     seek(giving, segment->at);
     do {
         next_live(giving, &value);
         give_text(giving, listpack_value_text(&value, scratch));
+        giving->of->left--;
         segment->at++;
         segment->live--;
-    } while (segment->live != 0 && has_left(giving));
+    } while (segment->live != 0 && has_segments_left(giving));
 }
 
 static bool is_done(const struct segment *segment)
@@ -349,6 +513,48 @@ static void forget(struct list_former *of)
     of->former.bytes -= (capacity - of->segments.capacity) * sizeof(struct segment);
 }
 
+/* What is left of them was left out. */
+static void clear_segments(struct list_former *of)
+{
+    for (; of->first < of->segments.count; of->first++) {
+        former_texts_clear(&of->segments.items[of->first].before, &of->former.bytes);
+        former_texts_clear(&of->segments.items[of->first].behind, &of->former.bytes);
+    }
+}
+
+static void give_segments(struct giving *giving)
+{
+    struct list_former *of = giving->of;
+
+    while (of->first < of->segments.count && has_segments_left(giving)) {
+        struct segment *segment = &of->segments.items[of->first];
+
+        give_kept(giving, &segment->before);
+        give_run(giving, segment);
+        give_kept(giving, &segment->behind); /* if the run was not given whole, the piece is full */
+        if (is_done(segment))
+            of->first++;
+    }
+    if (giving->is_begun)
+        quicklist_iter_fini(&giving->iter);
+    if (of->left == 0)
+        clear_segments(of);
+    forget(of);
+}
+
+static void give_apart(struct giving *giving, enum quicklist_end end)
+{
+    struct apart *apart = &giving->of->apart[end];
+
+    while (has_left(giving) && apart->count != apart->first) {
+        give_text(giving, apart->items[end == QUICKLIST_HEAD ? apart->count - 1 : apart->first]);
+        if (end == QUICKLIST_HEAD)
+            (void)drop_outermost(giving->of, apart, 1);
+        else
+            (void)drop_innermost(giving->of, apart, 1);
+    }
+}
+
 static bool give(struct former *former, struct value value, uint64_t most, former_fn fn, void *context)
 {
     struct list_former *of = list_former_of(former);
@@ -359,19 +565,12 @@ static bool give(struct former *former, struct value value, uint64_t most, forme
                             .left = most,
                             .bytes_left = FORMER_PIECE_BYTES};
 
-    while (of->first < of->segments.count && has_left(&giving)) {
-        struct segment *segment = &of->segments.items[of->first];
-
-        give_kept(&giving, &segment->before);
-        give_run(&giving, segment);
-        give_kept(&giving, &segment->behind); /* if the run was not given whole, the piece is full */
-        if (is_done(segment))
-            of->first++;
-    }
-    if (giving.is_begun)
-        quicklist_iter_fini(&giving.iter);
-    forget(of);
-    return of->segments.count != 0;
+    give_apart(&giving, QUICKLIST_HEAD);
+    give_segments(&giving);
+    if (of->left == 0)
+        give_apart(&giving, QUICKLIST_TAIL);
+    return of->left != 0 || of->apart[QUICKLIST_HEAD].count != of->apart[QUICKLIST_HEAD].first ||
+           of->apart[QUICKLIST_TAIL].count != of->apart[QUICKLIST_TAIL].first;
 }
 
 /* -------------------------------------------------------------------------------------------------------- whole -- */
@@ -381,7 +580,7 @@ static struct former *create(struct value value)
     struct list_former *of = mem_alloc_zero(sizeof(*of));
 
     of->former.ops = &quicklist_former;
-    of->former.count = of->length = quicklist_count(list_of(value));
+    of->former.count = of->length = of->left = quicklist_count(list_of(value));
     of->former.bytes = mem_usable(of);
     if (of->length != 0) {
         *ARRAY_PUSH(&of->segments) = (struct segment){.live = of->length};
@@ -394,13 +593,19 @@ static void destroy(struct former *former)
 {
     struct list_former *of = list_former_of(former);
 
-    for (uint32_t i = of->first; i < of->segments.count; i++) {
-        former_texts_clear(&of->segments.items[i].before, &former->bytes);
-        former_texts_clear(&of->segments.items[i].behind, &former->bytes);
+    clear_segments(of);
+    for (enum quicklist_end end = QUICKLIST_HEAD; end <= QUICKLIST_TAIL; end++) {
+        (void)drop_outermost(of, &of->apart[end], UINT64_MAX);
+        ARRAY_FINI(&of->apart[end]);
     }
     ARRAY_FINI(&of->segments);
     ARRAY_FINI(&of->ends);
     mem_free(of);
 }
 
-const struct former_ops quicklist_former = {.create = create, .keep = keep, .give = give, .destroy = destroy};
+const struct former_ops quicklist_former = {.create = create,
+                                            .keep = keep,
+                                            .takes_back = takes_back,
+                                            .take_back = take_back,
+                                            .give = give,
+                                            .destroy = destroy};

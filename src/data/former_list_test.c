@@ -332,6 +332,83 @@ static void a_list_is_given_as_it_was(void **state)
         random_steps(&random);
 }
 
+static void change_an_end(struct random *random, struct quicklist *list)
+{
+    const uint64_t dice = random_below(random, 5), count = quicklist_count(list), some = 1 + random_below(random, 9);
+
+    if (dice <= 1)
+        push_some(random, list, true);
+    else if (dice == 2)
+        drop_some(random, list);
+    else /* as LTRIM */
+        (void)quicklist_delete_range(list, dice == 3 ? 0 : (int64_t)(count - MIN(count, some)), some);
+}
+
+/* What was done at the ends before the former was there is taken back; also behind changes that it was told of. */
+static void take_ends_back(struct random *random)
+{
+    struct value value = random_list(random, 1 + random_below(random, 300));
+    struct watched watched = {.copy = quicklist_copy(list_of(value))};
+    struct value_log before = {0};
+    struct value_step step;
+    struct slice steps;
+
+    value_log_watch(&before, value.data);
+    for (uint64_t count = random_below(random, 60); count != 0; count--)
+        change_an_end(random, list_of(value));
+    value_log_ignore(&before);
+    steps = buffer_slice(&before.steps);
+    assert_true(former_takes_back(&list_ops, value, steps));
+    watched.former = former_create(&list_ops, value);
+    while (value_steps_take(&steps, &step)) {
+        if (random_below(random, 4) == 0) {
+            watch(&watched, value);
+            change(random, list_of(value), 300, false);
+            keep(&watched, value);
+        }
+        former_take_back(watched.former, value, &step);
+    }
+    assert_int_equal(watched.former->count, quicklist_count(watched.copy));
+    while (!watched.has_ended) {
+        give(&watched, value, 1 + random_below(random, 60));
+        watch(&watched, value);
+        change(random, list_of(value), 300, false);
+        keep(&watched, value);
+    }
+    assert_int_equal(watched.given, quicklist_count(watched.copy));
+    end(&watched);
+    buffer_fini(&before.steps);
+    list_ops.destroy(value);
+}
+
+static void a_list_is_given_as_it_was_before_the_moment(void **state)
+{
+    struct random random = test_random(__func__);
+
+    (void)state;
+    for (unsigned i = 0; i < 2000; i++)
+        take_ends_back(&random);
+}
+
+/* These need the elements around. */
+static void what_was_done_in_the_midst_is_not_taken_back(void **state)
+{
+    struct value value = list_create(&rows[0]);
+    struct value_log log = {0};
+
+    (void)state;
+    for (unsigned i = 0; i < 10; i++)
+        quicklist_push(list_of(value), QUICKLIST_TAIL, SLICE("x"));
+    value_log_watch(&log, value.data);
+    (void)quicklist_delete_range(list_of(value), 9, 1);
+    assert_true(former_takes_back(&list_ops, value, buffer_slice(&log.steps)));
+    (void)quicklist_delete_range(list_of(value), 4, 2);
+    assert_false(former_takes_back(&list_ops, value, buffer_slice(&log.steps)));
+    value_log_ignore(&log);
+    buffer_fini(&log.steps);
+    list_ops.destroy(value);
+}
+
 static struct value numbers(uint64_t count)
 {
     struct value value = list_create(&(struct quicklist_limits){.fill = -2, .compress = 1});
@@ -503,9 +580,14 @@ static void an_empty_list_has_nothing_to_give(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_is_given_as_it_was),         cmocka_unit_test(a_million_drops_at_either_end_are_cheap),
-        cmocka_unit_test(what_was_given_is_not_kept),        cmocka_unit_test(many_segments_come_and_go),
-        cmocka_unit_test(new_elements_are_passed_over),      cmocka_unit_test(long_texts_end_a_piece),
+        cmocka_unit_test(a_list_is_given_as_it_was),
+        cmocka_unit_test(a_list_is_given_as_it_was_before_the_moment),
+        cmocka_unit_test(what_was_done_in_the_midst_is_not_taken_back),
+        cmocka_unit_test(a_million_drops_at_either_end_are_cheap),
+        cmocka_unit_test(what_was_given_is_not_kept),
+        cmocka_unit_test(many_segments_come_and_go),
+        cmocka_unit_test(new_elements_are_passed_over),
+        cmocka_unit_test(long_texts_end_a_piece),
         cmocka_unit_test(an_empty_list_has_nothing_to_give),
     };
 

@@ -292,7 +292,7 @@ static void run_back(const struct type *type, struct random *random)
     change_some(type, &value, random, (unsigned)random_below(random, 4 * CHANGES));
     value_log_ignore(&before);
     former = former_create(type->ops, value);
-    assert_true(former_takes_back(type->ops));
+    assert_true(former_takes_back(type->ops, value, buffer_slice(&before.steps)));
     for (steps = buffer_slice(&before.steps); value_steps_take(&steps, &step);) {
         if (random_below(random, 4) == 0)
             change_watched(type, former, &value, random, &log);

@@ -132,10 +132,7 @@ static const struct entry *find_large(const struct window_copy *copy, struct acc
         entry = lookup_raw(access, known->db, &key);
     else
         entry = copy->undos.items[copy->undos.count - 1]->whole;
-    if (entry == NULL || !large_suits(access->store, entry) ||
-        !former_takes_back(access->store->types[entry->type].ops))
-        return NULL;
-    return entry;
+    return entry != NULL && large_suits(access->store, entry) ? entry : NULL;
 }
 
 static void copy_steps(const struct window_copy *copy, struct buffer *steps)
@@ -167,11 +164,14 @@ struct live_earlier *window_copy_leave(struct window_copy *copy, struct access *
     access_assert_holds(access, stripe);
     spinlock_acquire(&copy->store->stripes[0].lock);
     entry = find_large(copy, access, known, gather(copy, &known->record));
-    if (entry != NULL) {
+    if (entry != NULL)
         copy_steps(copy, &steps);
+    if (entry != NULL &&
+        former_takes_back(access->store->types[entry->type].ops, entry_value(entry), buffer_slice(&steps))) {
         *expire_ms = deadline_before(buffer_slice(&steps), entry_expire_ms(entry));
         earlier = live_leave_earlier(live, &access->store->stripes[stripe], known->db, entry, &steps);
     }
     spinlock_release(&copy->store->stripes[0].lock);
+    buffer_fini(&steps);
     return earlier;
 }

@@ -9,8 +9,9 @@
  * value it has replaced, not what it is now. So it costs the steps, and mostly no large value; else a long string is
  * shared until a step has changed its bytes, and any other value is copied as a whole.
  *
- * A large hash, set or sorted set is not copied for a snapshot of data that go on changing (snapshot_live.h): it is
- * left to the snapshot, with the steps, whose thread visits it as it was at the base, in pieces.
+ * A large collection is not copied for a snapshot of data that go on changing (snapshot_live.h): it is left to the
+ * snapshot, with the steps, whose thread visits it as it was at the base, in pieces. Not if it is a stream, or a list
+ * that was changed between its ends (former_takes_back).
  *
  * Any thread that holds the key's stripe, in the middle of a change of another key, or of this one that has not begun
  * yet. In between it holds a lock of the copy's. */

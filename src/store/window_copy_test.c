@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/test_seed.h"
 #include "data/hash.h"
+#include "data/list.h"
 #include "data/set.h"
 #include "data/zset.h"
 #include "store/lazyfree.h"
@@ -28,8 +29,10 @@ enum { MEMBERS = 3000, MOST_STEPS = 40, ROUNDS = 150, NOW_MS = 1000, KEY_DEADLIN
 static const struct hash_limits hash_limits = {0, 0};
 static const struct set_limits set_limits = {0, 0, 0};
 static const struct zset_limits zset_limits = {0, 0};
-static const enum value_type types[] = {TYPE_HASH, TYPE_SET, TYPE_ZSET};
+static const struct quicklist_limits list_limits = {.fill = 1}; /* so that few elements are many blocks */
+static const enum value_type types[] = {TYPE_HASH, TYPE_SET, TYPE_ZSET, TYPE_LIST};
 static const struct store_type rows[TYPE_COUNT] = {
+    [TYPE_LIST] = {.ops = &list_ops},
     [TYPE_HASH] = {.ops = &hash_ops, .expired_command = "HDEL", .expired_event = "hdel", .expired_class = EVENT_HASH},
     [TYPE_SET] = {.ops = &set_ops, .expired_command = "SREM", .expired_event = "srem", .expired_class = EVENT_SET},
     [TYPE_ZSET] = {.ops = &zset_ops, .expired_command = "ZREM", .expired_event = "zrem", .expired_class = EVENT_ZSET},
@@ -70,6 +73,25 @@ static void add(struct picture *picture, struct slice first, struct slice second
     picture->count++;
 }
 
+/* Their order counts. */
+static void add_element(struct picture *picture, struct slice text)
+{
+    picture->sum = picture->sum * 3 + hash_bytes(text.data, text.size);
+    picture->count++;
+}
+
+static void add_elements(struct value value, struct picture *picture)
+{
+    char scratch[NUMBER_I64_SPACE];
+    struct listpack_value element;
+    struct quicklist_iter iter;
+
+    quicklist_iter_init(&iter, list_of(value), 0, QUICKLIST_FORWARD);
+    while (quicklist_iter_next(&iter, &element))
+        add_element(picture, listpack_value_text(&element, scratch));
+    quicklist_iter_fini(&iter);
+}
+
 static void add_pair(struct slice field, struct slice value, void *context)
 {
     add(context, field, value, 0);
@@ -107,6 +129,8 @@ static struct picture picture_of(const struct entry *entry)
         hash_each(entry_value(entry), add_pair, &picture);
     else if (entry->type == TYPE_SET)
         set_each(entry_value(entry), add_member, &picture);
+    else if (entry->type == TYPE_LIST)
+        add_elements(entry_value(entry), &picture);
     else
         add_scored(entry_value(entry), &picture);
     entry_each_member_deadline(entry, add_deadline, &picture);
@@ -167,15 +191,44 @@ static void change_member(struct change *change, enum value_type type, struct va
     change_keep_value(change, *value);
 }
 
-static struct value new_value(enum value_type type, unsigned members)
+/* Mostly at the ends. */
+static void change_list(struct change *change, struct value value)
 {
-    struct value value = type == TYPE_HASH  ? hash_create()
-                         : type == TYPE_SET ? set_create(&set_limits, SLICE("member:0"), MEMBERS)
-                                            : zset_create();
+    struct quicklist *list = list_of(value);
+    const enum quicklist_end end = below(2) == 0 ? QUICKLIST_HEAD : QUICKLIST_TAIL;
     char room[32];
 
-    while (members-- != 0)
-        put(&value, type, name_of(below(MEMBERS), room));
+    if (below(2) == 0 || quicklist_count(list) < 100)
+        quicklist_push(list, end, name_of(below(MEMBERS), room));
+    else if (below(3) == 0)
+        (void)quicklist_delete_range(list, end == QUICKLIST_HEAD ? 0 : -7, 7);
+    else if (below(200) == 0)
+        (void)quicklist_delete_range(list, 9, 2);
+    else
+        quicklist_drop(list, end);
+    change_keep_value(change, value);
+}
+
+static struct value create_value(enum value_type type)
+{
+    if (type == TYPE_LIST)
+        return list_create(&list_limits);
+    if (type == TYPE_HASH)
+        return hash_create();
+    return type == TYPE_SET ? set_create(&set_limits, SLICE("member:0"), MEMBERS) : zset_create();
+}
+
+static struct value new_value(enum value_type type, unsigned members)
+{
+    struct value value = create_value(type);
+    char room[32];
+
+    while (members-- != 0) {
+        if (type == TYPE_LIST)
+            quicklist_push(list_of(value), QUICKLIST_TAIL, name_of(below(MEMBERS), room));
+        else
+            put(&value, type, name_of(below(MEMBERS), room));
+    }
     return value;
 }
 
@@ -200,8 +253,12 @@ static void change_once(void)
         const enum value_type type = (enum value_type)entry->type;
         struct value value = entry_value(entry);
 
-        for (unsigned left = 1 + below(below(8) == 0 ? 1000 : 5); left != 0; left--)
-            change_member(&change, type, &value, name_of(below(MEMBERS), room));
+        for (unsigned left = 1 + below(below(8) == 0 ? 1000 : 5); left != 0; left--) {
+            if (type == TYPE_LIST)
+                change_list(&change, value);
+            else
+                change_member(&change, type, &value, name_of(below(MEMBERS), room));
+        }
     }
     change_end(&change, EVENT_GENERIC, NULL);
 }
@@ -222,7 +279,7 @@ struct seen {
     struct picture picture;
     uint64_t announced;
     int64_t first_ms;
-    bool are_together, is_whole;
+    bool is_list, are_together, is_whole;
     unsigned rests, rests_most;
 };
 
@@ -234,16 +291,20 @@ static bool begin(struct access *access, unsigned db, const struct entry *entry,
     (void)access;
     assert_int_equal(db, 0);
     assert_true(slice_equal(entry_key(entry), key.name) && (entry->flags & ENTRY_MEMBERS) == 0);
+    seen->is_list = entry->type == TYPE_LIST;
     seen->announced = value->count;
     seen->first_ms = value->first_ms;
-    return seen->are_together;
+    return seen->are_together && !seen->is_list;
 }
 
 static void note_element(const struct former_element *element, int64_t expire_ms, void *context)
 {
     struct seen *seen = context;
 
-    add(&seen->picture, element->first, element->second, element->score);
+    if (seen->is_list)
+        add_element(&seen->picture, element->first);
+    else
+        add(&seen->picture, element->first, element->second, element->score);
     if (expire_ms == EXPIRE_NEVER)
         return;
     assert_true(seen->are_together && expire_ms >= seen->first_ms);
