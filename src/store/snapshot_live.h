@@ -49,7 +49,7 @@ struct live_snapshot *live_snapshot_begin(struct access *access, const struct li
 /* The thread that writes it, once, before any of the following; no other thread uses them. */
 void live_snapshot_adopt(struct live_snapshot *live);
 struct snapshot *live_snapshot_keys(struct live_snapshot *live); /* also whoever began it, before that thread starts */
-struct live_snapshot *live_of_snapshot(struct snapshot *keys); /* the other way round; keys are live */
+struct live_snapshot *live_of_snapshot(struct snapshot *keys);   /* the other way round; keys are live */
 /* It is written, or given up. Takes what is left of marks away. */
 void live_snapshot_end(struct live_snapshot **handle);
 
