@@ -26,8 +26,8 @@ TOOLS = {"redis-cli": "keydb-cli", "redis-benchmark": "keydb-benchmark", "redis-
 # What cannot be changed in this server while it runs, and can, or is not there, in the suite's.
 OUR_FIXED_OPTIONS = [
     "active-replica", "aof-rewrite-cpulist", "bgsave-cpulist", "bio-cpulist", "cluster-databases", "enable-motd",
-    "event-loop", "mptcp", "multi-master", "repl-backlog-disk-reserve", "repl-mptcp", "server-cpulist",
-    "server-thread-affinity", "server-threads", "storage-cache-mode", "storage-provider-options",
+    "event-loop", "event-loop-spin-us", "mptcp", "multi-master", "repl-backlog-disk-reserve", "repl-mptcp",
+    "server-cpulist", "server-thread-affinity", "server-threads", "storage-cache-mode", "storage-provider-options",
     "time-thread-priority", "tls-auditlog-blocklist", "unixsocketgroup", "use-fork", "version-override",
 ]
 # Below the range from which the kernel takes ports for outgoing connections.
@@ -87,6 +87,7 @@ def prepare(folder):
             with tempfile.TemporaryDirectory(dir=folder) as work:
                 _unpack(_fetch(work), os.path.join(work, "suite"))
                 os.rename(os.path.join(work, "suite"), suite)
+        _skip_our_fixed_options(os.path.join(suite, "tests", "unit", "introspection.tcl"))
         _name_tests_of_aof_race(os.path.join(suite, "tests", "integration", "aof-race.tcl"))
         _force_full_syncs(os.path.join(suite, "tests", "integration", "replication.tcl"))
     return suite
@@ -112,7 +113,6 @@ def _unpack(archive, suite):
             if member.isfile():
                 package.extract(member, suite)
     _wait_no_longer(os.path.join(suite, "tests", "support", "server.tcl"))
-    _skip_our_fixed_options(os.path.join(suite, "tests", "unit", "introspection.tcl"))
     # The script takes what is there: a group of RFC 7919 takes no minutes to find.
     os.makedirs(os.path.join(suite, "tests", "tls"))
     _call(["openssl", "genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048", "-out",
@@ -139,7 +139,8 @@ def _skip_our_fixed_options(path):
     known = "        set skip_configs {\n"
     if text.count(known) != 1:
         raise Trouble("%s is not what it was" % path)
-    ours = "".join(" " * 12 + name + "\n" for name in OUR_FIXED_OPTIONS)
+    lines = [" " * 12 + name + "\n" for name in OUR_FIXED_OPTIONS]
+    ours = "".join(line for line in lines if line not in text)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text.replace(known, known + ours))
 

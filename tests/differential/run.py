@@ -36,6 +36,9 @@ BULK_LIMIT = b"1048576"
 # With this policy and any limit the oracle gives small integers a value of their own each; else all keys that hold the
 # same number share one, with one time of last use and a count of users that depends on how the value came about.
 COMMON = ["--enable-debug-command", "yes", "--maxmemory", "100gb", "--maxmemory-policy", "allkeys-lru"]
+# As our defaults are: then DEL is UNLINK in effects.
+COMMON += [word for what in ("expire", "eviction", "server-del", "user-del", "user-flush")
+           for word in ("--lazyfree-lazy-" + what, "yes")]
 # With these every value changes its form again and again.
 SMALL_LIMITS = ["--hash-max-listpack-entries", "3", "--hash-max-listpack-value", "6", "--set-max-intset-entries", "3",
                 "--zset-max-listpack-entries", "3", "--zset-max-listpack-value", "6", "--list-max-listpack-size", "3",

@@ -34,7 +34,7 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
     }
 
     test "what keys have is memory of the data, and of the journal when they have gone" {keydb} {
-        r flushall
+        r flushall sync
         r config set journal-memory-limit 4mb
         r debug journal start spills
         set total [fact spilled_total]
@@ -42,7 +42,7 @@ with_server {enable-debug-command yes enable-protected-configs yes journal-memor
         assert {[fact memory] < 3000000}
         wait_for {[fact spilled] == 0}
         assert_equal $total [fact spilled_total]
-        r flushall
+        r flushall sync
         r set k v
         wait_for {[fact spilled_total] - $total > 8000000 && [fact memory] < 8000000}
         set stream [r debug journal read]
