@@ -313,7 +313,7 @@ static void begin_wait(struct loop *loop)
     loop->stats.spins += loop->spin_until != 0;
 }
 
-/* Looking in vain costs more than it saves, so three of four looks have to find something. A wait that slept and was
+/* Looking in vain costs more than it saves, so four of five looks have to find something. A wait that slept and was
  * woken early says that looking may be worth it; most of its time was the waking. */
 static void judge_wait(struct loop *loop, uint64_t from)
 {

@@ -168,7 +168,7 @@ static bool is_chosen(const struct snapshot_choice *choice, const struct entry *
     const bool has_deadline = entry_expire_ms(entry) != EXPIRE_NEVER;
 
     (void)choice;
-    if (entry->type == TYPE_HASH)
+    if (entry->type != TYPE_STRING)
         return has_deadline;
     return has_deadline == (entry_string(entry, scratch).size % 2 == 0);
 }

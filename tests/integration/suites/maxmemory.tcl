@@ -72,7 +72,7 @@ with_server {} {
         assert_equal {1 OK OK} [list [r -read] [r -read] [r -read]]
         wait_for {[info_field lazyfree_pending_objects memory] == 0}
         # And only as much as it took.
-        r config set maxmemory [expr {[used_memory] - 1}]
+        r config set maxmemory [expr {[used_memory] / 2}]
         assert_refused "OOM command not allowed when used memory > 'maxmemory'." r set c 1
     }
 

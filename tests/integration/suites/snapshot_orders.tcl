@@ -1,8 +1,9 @@
 # Orders that come while a snapshot is written, and orders for snapshots from places where few give them.
 
+# What is scheduled runs when it is not any more: so that is asked first.
 proc orders_idle {} {
-    wait_for {[info_field rdb_bgsave_in_progress] == 0 && [info_field aof_rewrite_in_progress] == 0 &&
-        [info_field aof_rewrite_scheduled] == 0} 60000
+    wait_for {[info_field rdb_bgsave_in_progress] == 0 && [info_field aof_rewrite_scheduled] == 0 &&
+        [info_field aof_rewrite_in_progress] == 0} 60000
 }
 
 with_server {enable-debug-command yes save {} snapshot-method threads} {
