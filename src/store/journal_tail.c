@@ -284,14 +284,15 @@ void journal_tail_enter(struct journal *journal, struct journal_tail *tail)
 
 void journal_tail_leave(struct journal *journal)
 {
+    bool is_in_tail;
+
     gate_assert_alone();
     spinlock_acquire(&journal->lock);
-    if (journal->tail != NULL && journal->newest != NULL) {
-        journal->tail = NULL;
-        (void)journal_block_add_locked(journal, 0);
-    }
+    is_in_tail = journal->tail != NULL && journal->newest != NULL;
     journal->tail = NULL;
     journal->nonce = 0;
+    if (is_in_tail)
+        (void)journal_block_add_locked(journal, 0);
     spinlock_release(&journal->lock);
 }
 

@@ -43,8 +43,9 @@ must_check enum status journal_tail_create(struct journal_tail **tail, const cha
  * not, also not in the block that was the newest. A journal has at most one tail at a time. */
 void journal_tail_enter(struct journal *journal, struct journal_tail *tail);
 void journal_tail_leave(struct journal *journal); /* nothing if it has none */
-/* With the gate owned, after journal_tail_leave. The tail goes as soon as no reader needs its blocks; its file stays.
- * *tail becomes NULL; it may be that already. */
+/* With the gate owned, after journal_tail_leave; in between the thread that writes the increments still uses the tail,
+ * and has ended now. The tail goes as soon as no reader needs its blocks; its file stays. *tail becomes NULL; it may be
+ * that already. */
 void journal_tail_destroy(struct journal *journal, struct journal_tail **tail);
 
 /* --- called by the thread that writes the increments; not under a lock, since these may wait for a disk --- */
