@@ -91,11 +91,13 @@ struct left_records {
     struct mpsc_node node;
     struct buffer records;
     struct live_earlier *base; /* not NULL: the record's, which has it in parts */
+    struct buffer back;        /* steps that lead there from what the snapshot gives; mostly none */
 };
 
 /* Where operations are taken back, and what a thread writes of a moment while the window changes. */
 static struct {
     struct window_copy *copy;   /* const once it is there; created with the gate owned */
+    struct window_copy *own;    /* likewise; the snapshot's thread uses it */
     struct live_snapshot *live; /* of the moment; written with the gate owned */
     const struct part *part;    /* const while it is kept; NULL: of all keys */
     bool is_kept;               /* written with the gate owned, then by the snapshot's thread */
@@ -132,26 +134,23 @@ static void put_base(struct access *access, const struct window_key *known, stru
         record->expire_ms = entry_expire_ms(entry);
         record->payload = buffer_slice(&writer->out);
     }
-    window_copy_release(window_kept.copy, known);
+    window_copy_release(window_kept.copy);
 }
 
 /* The thread writes the value, in parts, and then the record. */
-static struct live_earlier *leave_base(struct access *access, const struct window_key *known,
-                                       const struct leaving *leaving, struct moment_record *record)
+static void leave_base(struct access *access, const struct window_key *known, const struct leaving *leaving,
+                       struct moment_record *record, struct left_records *left)
 {
-    struct live_earlier *base = NULL;
-
     if (leaving->live != NULL)
-        base = window_copy_leave(window_kept.copy, access, known, leaving->live, &record->expire_ms);
-    record->has_value = record->is_in_parts = base != NULL;
-    return base;
+        left->base = window_copy_leave(window_kept.copy, access, known, leaving->live, &record->expire_ms, &left->back);
+    record->has_value = record->is_in_parts = left->base != NULL;
 }
 
-static void push_with_base(const struct moment_record *record, struct live_earlier *base)
+static void push_with_base(const struct moment_record *record, const struct left_records *from)
 {
-    struct left_records *left = mem_alloc_zero(sizeof(*left));
+    struct left_records *left = mem_alloc(sizeof(*left));
 
-    left->base = base;
+    *left = *from;
     moment_write_record(&left->records, record);
     mpsc_push(&window_kept.left, &left->node);
 }
@@ -169,13 +168,14 @@ static void put_list(struct access *access, const struct window_key *known, stru
                                    .dirty = known->dirty,
                                    .base_overwrote = known->record.base_overwrote,
                                    .expire_ms = EXPIRE_NEVER};
-    struct live_earlier *base = leave_base(access, known, leaving, &record);
+    struct left_records left = {.base = NULL};
     struct merge_spot spot = {0, 0};
     const struct merge_step *step;
     struct rdb_writer writer;
 
     rdb_writer_init(&writer, &base_options, NULL);
-    if (base == NULL)
+    leave_base(access, known, leaving, &record, &left);
+    if (left.base == NULL)
         put_base(access, known, &writer, &record);
     while ((step = merge_record_next(&known->record, &spot)) != NULL)
         *ARRAY_PUSH(&record.steps) = (struct moment_step){.place = step->op->place,
@@ -183,8 +183,8 @@ static void put_list(struct access *access, const struct window_key *known, stru
                                                           .wall = step->op->entry->wall,
                                                           .joined = step->op->entry->joined,
                                                           .words = step->op->words};
-    if (base != NULL)
-        push_with_base(&record, base);
+    if (left.base != NULL)
+        push_with_base(&record, &left);
     else
         put_sized(&leaving->records, &record);
     moment_record_fini(&record);
@@ -211,8 +211,10 @@ static void put_known(struct access *access, struct window_key *known, void *con
 static void make_copy(const struct store *store)
 {
     gate_assert_alone();
-    if (window_kept.copy == NULL)
+    if (window_kept.copy == NULL) {
         window_kept.copy = window_copy_create(store);
+        window_kept.own = window_copy_create(store);
+    }
 }
 
 static void leave(struct window_keeper *keeper, struct access *access, uint32_t stripe)
@@ -264,6 +266,8 @@ static void give(struct giving *giving, const struct buffer *records)
     }
 }
 
+enum { PART_BYTES = 64 << 10 };
+
 /* A payload in parts, as it comes. */
 struct parts {
     struct byte_sink sink;
@@ -274,14 +278,18 @@ struct parts {
     bool is_whole;
 };
 
-static must_check enum status give_part(struct byte_sink *sink, struct slice bytes)
+static void take_part(struct parts *parts, struct slice bytes)
 {
-    struct parts *parts = container_of(sink, struct parts, sink);
     struct giving *giving = parts->giving;
 
     buffer_clear(&parts->part);
     moment_write_part(&parts->part, bytes);
     giving->is_wanted = giving->is_wanted && giving->take(buffer_slice(&parts->part), giving->context);
+}
+
+static must_check enum status give_part(struct byte_sink *sink, struct slice bytes)
+{
+    take_part(container_of(sink, struct parts, sink), bytes);
     return STATUS_OK;
 }
 
@@ -320,34 +328,104 @@ static bool wants_parts(void *context)
     return ((struct parts *)context)->giving->is_wanted;
 }
 
-static void give_base(struct giving *giving, struct left_records *left)
+/* Visits the base, or what it is to be made of, into parts->writer. */
+static void visit_base(struct parts *parts, struct left_records *left)
 {
-    struct parts parts = {.sink = {give_part}, .giving = giving};
     const struct snapshot_visitor visitor = {.begin = begin_parts,
                                              .element = put_element,
                                              .deadline = put_deadline,
                                              .end = end_parts,
                                              .rest = wants_parts,
-                                             .context = &parts,
+                                             .context = parts,
                                              .sees_expired = true};
 
-    rdb_writer_init(&parts.writer, &base_options, &parts.sink);
     live_visit_earlier(window_kept.live, &left->base, &visitor);
-    giving->is_wanted = giving->is_wanted && parts.is_whole &&
-                        giving->take(buffer_slice(&left->records), giving->context);
+    parts->giving->is_wanted = parts->giving->is_wanted && parts->is_whole;
+}
+
+static void put_read(struct change *change, void *context)
+{
+    struct rdb_value *value = context;
+
+    if (value->type == TYPE_STRING)
+        change_put_string(change, value->text, EXPIRE_NEVER);
+    else
+        change_put_value(change, value->type, value->value, EXPIRE_NEVER);
+    value->value.data = NULL;
+}
+
+/* The payload of what the snapshot gave becomes that of the base. */
+static void rebuild(struct slice payload, struct slice back, struct rdb_writer *out)
+{
+    const struct rdb_limits limits = persistence_limits();
+    struct rdb_value value;
+    struct rdb_reader reader;
+    bool is_read;
+
+    rdb_reader_init_memory(&reader, slice_make(payload.data, payload.size - RDB_PAYLOAD_TAIL_BYTES));
+    is_read = rdb_payload_read(&reader, &limits, &value);
+    assert(is_read && !value.is_empty); /* it was written just now */
+    rdb_payload_write(out, window_copy_rebuild(window_kept.own, put_read, &value, back));
+    rdb_value_destroy(&value);
+    window_copy_release(window_kept.own);
+    rdb_reader_fini(&reader);
+}
+
+/* The base is made of what the snapshot gives, a copy, under no lock. */
+static void give_rebuilt(struct giving *giving, struct left_records *left)
+{
+    struct parts parts = {.giving = giving};
+    struct rdb_writer out;
+
+    rdb_writer_init(&parts.writer, &base_options, NULL);
+    rdb_writer_init(&out, &base_options, NULL);
+    visit_base(&parts, left);
+    if (giving->is_wanted)
+        rebuild(buffer_slice(&parts.writer.out), buffer_slice(&left->back), &out);
+    rdb_writer_fini(&parts.writer);
+    for (size_t at = 0, size; at < out.out.size && giving->is_wanted; at += size) {
+        size = MIN(out.out.size - at, (size_t)PART_BYTES);
+        take_part(&parts, slice_make(out.out.data + at, size));
+    }
+    rdb_writer_fini(&out);
+    buffer_fini(&parts.part);
+}
+
+static void give_base(struct giving *giving, struct left_records *left)
+{
+    struct parts parts = {.sink = {give_part}, .giving = giving};
+
+    rdb_writer_init(&parts.writer, &base_options, &parts.sink);
+    visit_base(&parts, left);
     rdb_writer_fini(&parts.writer);
     buffer_fini(&parts.part);
+}
+
+/* False: it is not wanted any more. */
+static bool still_wants(const struct giving *giving)
+{
+    return giving->is_wanted && !atomic_load_explicit(&window_kept.is_let_go, memory_order_relaxed);
+}
+
+static void give_with_base(struct giving *giving, struct left_records *left)
+{
+    if (left->back.size != 0)
+        give_rebuilt(giving, left);
+    else
+        give_base(giving, left);
+    giving->is_wanted = giving->is_wanted && giving->take(buffer_slice(&left->records), giving->context);
 }
 
 static void give_left(struct giving *giving, struct left_records *left)
 {
     if (left->base == NULL)
         give(giving, &left->records);
-    else if (giving->is_wanted && !atomic_load_explicit(&window_kept.is_let_go, memory_order_relaxed))
-        give_base(giving, left);
+    else if (still_wants(giving))
+        give_with_base(giving, left);
     else
         live_visit_earlier(window_kept.live, &left->base, NULL);
     buffer_fini(&left->records);
+    buffer_fini(&left->back);
     mem_free(left);
 }
 
@@ -830,4 +908,5 @@ void node_files_teardown(void)
 {
     gate_assert_main_alone();
     window_copy_destroy(&window_kept.copy);
+    window_copy_destroy(&window_kept.own);
 }

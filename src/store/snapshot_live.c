@@ -223,6 +223,13 @@ static void use_large(struct left *left, struct live_snapshot *live, const struc
         entry_copy_key_deadline(entry, &left->entry);
 }
 
+static void use_string(struct left *left, struct live_snapshot *live, const struct stripe *stripe,
+                       const struct entry *entry)
+{
+    left->string = long_string_use(live->store, stripe, entry, live->number);
+    entry_word_store(&left->entry, ENTRY_WORD, 0);
+}
+
 /* The stripe is held. */
 static void leave_entry(struct live_snapshot *live, const struct stripe *stripe, unsigned db, const struct entry *entry)
 {
@@ -232,8 +239,7 @@ static void leave_entry(struct live_snapshot *live, const struct stripe *stripe,
     if (UNLIKELY(large_suits(live->store, entry))) {
         use_large(left, live, stripe, entry, live->number);
     } else if (UNLIKELY(long_string_suits(entry))) {
-        left->string = long_string_use(live->store, stripe, entry, live->number);
-        entry_word_store(&left->entry, ENTRY_WORD, 0);
+        use_string(left, live, stripe, entry);
     } else {
         entry_copy_value(live->store, entry, &left->entry);
         if (UNLIKELY((entry->flags & ENTRY_WORD) != 0 && !entry_is_int(entry)))
@@ -743,6 +749,14 @@ static void leave_large(struct walker *walker, const struct left *left)
     large_free(&remains);
 }
 
+static void leave_value(struct walker *walker, struct left *left)
+{
+    if (left->large != NULL)
+        leave_large(walker, left);
+    if (left->string != NULL)
+        long_string_leave(walker->live->store, &left->string);
+}
+
 /* What was left so far in the stripes of one of the threads. Nobody waits. */
 static void visit_left_of(struct visit *visit, struct mpsc *queue)
 {
@@ -759,10 +773,7 @@ static void visit_left_of(struct visit *visit, struct mpsc *queue)
             visit_large(visit, left);
         else if (visit->visitor != NULL)
             show(visit, &left->entry);
-        if (left->large != NULL)
-            leave_large(visit->walker, left);
-        if (left->string != NULL)
-            long_string_leave(visit->live->store, &left->string);
+        leave_value(visit->walker, left);
         left_free(visit->walker, left);
         if (++count % QUEUE_PIECE == 0)
             (void)rest(visit);
@@ -890,11 +901,16 @@ struct live_earlier *live_leave_earlier(struct live_snapshot *live, const struct
     struct left *left = left_create(entry, db);
 
     stripe_assert_held(stripe);
-    assert(large_suits(live->store, entry));
     *earlier = (struct live_earlier){left, *steps};
     *steps = (struct buffer){0};
     left->bytes = mem_usable(left) + earlier->steps.capacity;
-    use_large(left, live, stripe, entry, LARGE_EARLIER + live->number);
+    if (entry->type == TYPE_STRING) {
+        assert(earlier->steps.size == 0);
+        use_string(left, live, stripe, entry);
+    } else {
+        assert(large_suits(live->store, entry));
+        use_large(left, live, stripe, entry, LARGE_EARLIER + live->number);
+    }
     atomic_fetch_add_explicit(&live->kept_keys, 1, memory_order_relaxed);
     count_kept(live, (int64_t)left->bytes);
     return earlier;
@@ -928,7 +944,7 @@ void live_visit_earlier(struct live_snapshot *live, struct live_earlier **handle
     assert(visitor == NULL || visitor->sees_expired);
     if (visitor != NULL && go_back(&visit, earlier))
         visit_large(&visit, earlier->left);
-    leave_large(visit.walker, earlier->left);
+    leave_value(visit.walker, earlier->left);
     left_free(visit.walker, earlier->left);
     buffer_fini(&visit.elements);
     buffer_fini(&earlier->steps);

@@ -57,9 +57,9 @@ void live_snapshot_end(struct live_snapshot **handle);
 void live_snapshot_cancel(struct live_snapshot *live);
 bool live_snapshot_is_cancelled(const struct live_snapshot *live);
 
-/* A large value (large_suits) as it was before the moment. The entry is a key's, or that of what takes a key back; the
- * stripe guards it, and is held, or the gate is owned. The steps, which are taken over, are those of undos
- * (store/undo_priv.h), the newest one at the end. Once for each value. */
+/* A large value (large_suits) as it was before the moment, or a long string (long_string_suits) as it is. The entry is
+ * a key's, or that of what takes a key back; the stripe guards it, and is held, or the gate is owned. The steps, which
+ * are taken over, are those of undos (store/undo_priv.h), the newest one at the end. Once for each value. */
 struct live_earlier *live_leave_earlier(struct live_snapshot *live, const struct stripe *stripe, unsigned db,
                                         const struct entry *entry, struct buffer *steps);
 /* The snapshot's thread, before it visits the keys: begin, elements, deadlines, end, as of a key's. It is gone then.

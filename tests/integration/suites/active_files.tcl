@@ -498,8 +498,13 @@ proc fill_large c {
             redis.call('RPUSH', 'list', 'element:' .. i .. string.rep('x', 2000))
             redis.call('HSET', 'replaced', 'm' .. i, i)
             redis.call('ZADD', 'deleted', i, 'm' .. i)
+            redis.call('RPUSH', 'middle', 'element:' .. i .. string.rep('x', 200))
+            redis.call('XADD', 'stream', i .. '-1', 'field', i .. string.rep('x', 100))
         end
-    } 6 zset hash set list replaced deleted
+        redis.call('SET', 'text', string.rep('0123456789', 200000))
+        redis.call('XGROUP', 'CREATE', 'stream', 'group', 0)
+        redis.call('XREADGROUP', 'GROUP', 'group', 'reader', 'COUNT', 500, 'STREAMS', 'stream', '>')
+    } 9 zset hash set list replaced deleted middle stream text
     foreach i {1 2 3} {
         $c expiremember set m$i 100000
         $c expiremember hash m$i 100000
@@ -522,12 +527,25 @@ proc change_large {c from} {
         $c rpop list 2
         $c hset replaced m$i changed
         $c zadd deleted 1 new:$i
+        $c lset middle [expr {$i * 3}] changed:$i
+        $c linsert middle before changed:$i new:$i
+        $c lrem middle 1 element:[expr {$i * 2}][string repeat x 200]
+        $c rpush middle last:$i
+        $c xadd stream * field new:$i
+        $c xdel stream [expr {$i * 3}]-1
+        $c xack stream group [expr {$i / 2}]-1
+        $c setrange text [expr {$i * 1000}] changed:$i
+        $c append text more:$i
     }
+    $c xreadgroup group group other count 10 streams stream >
+    $c xtrim stream maxlen 3000
+    $c setbit text 77777 1
     $c expiremember set m[expr {$from + 1000}] 50000
     $c expiremember hash m[expr {$from + 1000}] 50000
     $c persist set m[expr {$from / 100 + 1}]
     $c ltrim list 30 -30
     $c expire zset 100000
+    $c expire text 100000
     $c del replaced
     $c hset replaced f v
     $c del deleted
@@ -554,7 +572,7 @@ proc restart_with_large method {
 
     change_large $ca 100
     set stamp [stamp_of $ca zset]
-    set keys {zset hash set list replaced deleted}
+    set keys {zset hash set list replaced deleted middle stream text}
     set picture [picture_of $ca $keys]
     set window [lrange [$ca debug window] 1 end]
     $ca config set rdb-key-save-delay 2000
@@ -567,12 +585,12 @@ proc restart_with_large method {
     process_signal $a KILL
     process_wait $a
     set count [regexp -all "order-record" [slurp $fa/dump.rdb]]
-    # Four values are large at their bases: a part and a record each, at least; that of the list is of megabytes. A
+    # All values are large at their bases: a part and a record each, at least; the list and the text are of megabytes. A
     # forked child, for which nobody waits, writes records alone.
     if {$method eq "threads"} {
-        assert {$count > 3 * 2 + 20 + 2} "only $count"
+        assert {$count > 7 * 2 + 20 + 30} "only $count"
     } else {
-        assert_equal 6 $count
+        assert_equal 9 $count
     }
 
     lassign [start_node $fa --multi-master yes --port $pa --replicaof 127.0.0.1 $pb] a ca
