@@ -10,7 +10,7 @@ static void set_limits(struct quicklist *list, const struct quicklist_limits *li
 {
     int fill = MAX(-5, MIN(limits->fill, QUICKLIST_FILL_MOST));
 
-    list->compress = limits->compress;
+    list->compress = limits->compress & INT32_MAX;
     list->plain_from_bytes = (uint32_t)MIN(limits->plain_from_bytes, (size_t)LISTPACK_MOST_BYTES / 2);
     if (fill < 0) {
         list->node_kib_most = (uint16_t)(2u << -fill);
@@ -68,6 +68,11 @@ void quicklist_destroy(struct quicklist **list)
 uint64_t quicklist_count(const struct quicklist *list)
 {
     return list->count;
+}
+
+bool quicklist_is_long(const struct quicklist *list)
+{
+    return list->is_long != 0;
 }
 
 size_t quicklist_memory_bytes(const struct quicklist *list)
@@ -265,6 +270,7 @@ void quicklist_drop(struct quicklist *list, enum quicklist_end end)
     if (node->count == 1) {
         quicklist_unlink(list, node);
         quicklist_settle_ends(list);
+        quicklist_note_shrunk(list);
         return;
     }
     pack = quicklist_node_open_end(node);
@@ -274,6 +280,7 @@ void quicklist_drop(struct quicklist *list, enum quicklist_end end)
         listpack_drop_last(pack, &node->room_bytes);
     node->count--;
     list->count--;
+    quicklist_note_shrunk(list);
 }
 
 /* --- ranges --- */
@@ -351,6 +358,7 @@ uint64_t quicklist_delete_range(struct quicklist *list, int64_t start, uint64_t 
         inner = 0;
     }
     close_gap(list, left);
+    quicklist_note_shrunk(list);
     return deleted;
 }
 
@@ -388,7 +396,7 @@ static void push_elements(struct quicklist *list, const struct listpack *pack)
 void quicklist_append_listpack(struct quicklist *list, struct listpack **pack)
 {
     struct quicklist_node *tail = end_node(list, QUICKLIST_TAIL), *node;
-    uint32_t count = listpack_count(*pack);
+    uint32_t count = listpack_count(*pack), was_long;
     struct value_log *log = value_log_of(list);
 
     if (count == 0 || !is_within_limits(list, *pack, count)) {
@@ -398,10 +406,12 @@ void quicklist_append_listpack(struct quicklist *list, struct listpack **pack)
     }
     node = quicklist_node_create_packed(*pack, count);
     *pack = NULL;
+    was_long = list->is_long;
     if (UNLIKELY(log != NULL))
         note_push(log, QUICKLIST_TAIL, 0, count);
     quicklist_link(list, tail, QUICKLIST_FORWARD, node);
-    (void)quicklist_join(list, tail, node);
+    if (quicklist_join(list, tail, node))
+        list->is_long = was_long;
     quicklist_settle_ends(list);
 }
 

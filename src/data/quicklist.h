@@ -42,6 +42,9 @@ void quicklist_destroy(struct quicklist **list); /* accepts NULL; leaves NULL */
 
 struct quicklist_limits quicklist_limits(const struct quicklist *list); /* the limits at its creation */
 uint64_t quicklist_count(const struct quicklist *list);
+/* It has outgrown one node, or its only node is beyond the limits, and it was not cut to half of a node since. Clients
+ * see any other list as a listpack. */
+bool quicklist_is_long(const struct quicklist *list);
 size_t quicklist_memory_bytes(const struct quicklist *list); /* visits all nodes */
 /* Defragments about `most` elements' worth of the list's memory. Position 0 begins (*list may have moved afterwards),
  * another position continues where the last call ended. Returns the next position, 0 at the end. */

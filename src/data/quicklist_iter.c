@@ -222,6 +222,7 @@ static void delete_current(struct quicklist *list, struct quicklist_iter *iter)
 
         quicklist_unlink(list, node);
         leave_changed(iter, before, after);
+        quicklist_note_shrunk(list);
         return;
     }
     pack = open_pack(iter);
@@ -235,6 +236,7 @@ static void delete_current(struct quicklist *list, struct quicklist_iter *iter)
         iter->at = behind != LISTPACK_NONE ? listpack_previous(*pack, behind) : listpack_last(*pack);
     if (iter->at == LISTPACK_NONE)
         leave(iter);
+    quicklist_note_shrunk(list);
 }
 
 void quicklist_delete(struct quicklist *list, struct quicklist_iter *iter)

@@ -239,6 +239,18 @@ void quicklist_link(struct quicklist *list, struct quicklist_node *place, enum q
         list_insert_before(&place->link, &node->link);
     list->node_count++;
     list->count += node->count;
+    if (list->node_count > 1 || node->is_plain || quicklist_node_size_bytes(node) > node_bytes_most(list))
+        list->is_long = 1;
+}
+
+void quicklist_note_shrunk_slow(struct quicklist *list)
+{
+    const struct quicklist_node *node = end_node(list, QUICKLIST_HEAD);
+
+    assert(node != NULL);
+    if (!node->is_plain && quicklist_node_size_bytes(node) <= node_bytes_most(list) / 2 &&
+        (list->node_count_most == QUICKLIST_COUNT_UNLIMITED || node->count <= list->node_count_most / 2))
+        list->is_long = 0;
 }
 
 void quicklist_unlink(struct quicklist *list, struct quicklist_node *node)

@@ -22,7 +22,8 @@ struct quicklist {
     struct quicklist_node *mark; /* the node at which quicklist_relocate continues; NULL: none */
     uint64_t count;
     uint32_t node_count;
-    uint32_t compress;
+    uint32_t compress : 31;
+    uint32_t is_long : 1; /* quicklist_is_long */
     uint32_t plain_from_bytes; /* 0: only texts that no node could hold */
     uint16_t node_kib_most;
     uint16_t node_count_most;
@@ -128,6 +129,14 @@ struct listpack **quicklist_node_open(struct quicklist_node *node);
 struct listpack **quicklist_node_open_end(struct quicklist_node *node);
 
 /* --- nodes in a list --- */
+
+/* Elements were removed, so the list may be short again. */
+void quicklist_note_shrunk_slow(struct quicklist *list);
+static inline void quicklist_note_shrunk(struct quicklist *list)
+{
+    if (UNLIKELY(list->is_long != 0 && list->node_count == 1))
+        quicklist_note_shrunk_slow(list);
+}
 
 /* Links a new node beside `place` in the direction (`place` NULL: the list is empty). Adds to the list's counts. */
 void quicklist_link(struct quicklist *list, struct quicklist_node *place, enum quicklist_direction direction,

@@ -1,6 +1,7 @@
 #include "store/entry.h"
 
 #include "base/number.h"
+#include "data/quicklist.h"
 
 struct slice entry_string(const struct entry *entry, char scratch[ENTRY_INT_TEXT_BYTES])
 {
@@ -30,7 +31,9 @@ const char *entry_encoding_name(const struct entry *entry)
                                                       "hashtable", "quicklist", "skiplist", "stream"};
 
     assert(entry->encoding < ENCODING_COUNT);
-    if (entry->type == TYPE_SET && entry->encoding == ENCODING_LISTPACK)
-        return "hashtable"; /* the name that clients of Redis 7.0 know */
+    if (entry->type == TYPE_LIST && !quicklist_is_long(entry_value(entry).data))
+        return names[ENCODING_LISTPACK];
+    if (entry->encoding == ENCODING_LISTPACK && (entry->flags & ENTRY_MEMBERS) != 0)
+        return "listpackex"; /* the deadlines are beside it, but clients know this name */
     return names[entry->encoding];
 }

@@ -265,7 +265,12 @@ class Tester:
             if kind[1] == b"stream":
                 questions.append(["XINFO", "STREAM", key, "FULL", "COUNT", 0])
         oracle, server = self.sides.both(questions)
+        kind = None
         for words, one, two in zip(questions, oracle, server):
+            if words[0] == "TYPE":
+                kind = two[1]
+            if words[0] == "OBJECT" and compare.newer_encoding(kind, one, two):
+                continue
             if words[0] in ("SMEMBERS", "HGETALL"):
                 one, two = compare.canonical(one), compare.canonical(two)
             if words[0] == "XINFO" and compare.equal_stream("xinfo|stream", one, two):

@@ -138,7 +138,7 @@ with_server {enable-debug-command yes} {
                         assert_equal [r debug digest-value $key] [r debug digest-value copy] "$key $version"
                     }
                 }
-                foreach {key encoding} {h listpack s intset t hashtable z listpack} {
+                foreach {key encoding} {h listpack s intset t listpack z listpack} {
                     r restore copy 0 [set $key] replace
                     assert_equal $encoding [r object encoding copy] "$key $version"
                 }

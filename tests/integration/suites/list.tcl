@@ -17,7 +17,42 @@ proc model_of {from to {width 1}} {
     return $model
 }
 
-with_server {} {
+with_server {enable-debug-command yes} {
+    # A list begins as a listpack, becomes a quicklist beyond the limits of a node, a listpack again at half of them.
+    foreach {::size ::most ::text} {8 8 x -1 66 {[string repeat x 60]}} {
+        test "how a list is called while it grows and shrinks, list-max-listpack-size $::size" {keydb} {
+            with_config [list list-max-listpack-size $::size] {
+                set text [subst $::text]
+                r rpush l $text
+                while {[r object encoding l] eq "listpack"} {
+                    r rpush l $text
+                }
+                set most [expr {[r llen l] - 1}]
+                assert {$most <= $::most && $most > $::most * 0.9} $most
+                while {[r object encoding l] eq "quicklist"} {
+                    r rpop l
+                }
+                assert_range [r llen l] [expr {$most / 2 - 1}] [expr {($most + 1) / 2}]
+                for {set i [r llen l]} {$i < $most} {incr i} {
+                    r lpush l $text
+                    assert_equal listpack [r object encoding l] "it has grown to [r llen l]"
+                }
+                r linsert l before $text $text
+                assert_equal quicklist [r object encoding l]
+                r ltrim l 0 2
+                assert_equal listpack [r object encoding l]
+                r rpush l {*}[lrepeat $most $text]
+                r debug reload
+                assert_equal quicklist [r object encoding l]
+                r lrem l $most $text
+                assert_equal listpack [r object encoding l]
+                assert_match "*encoding:listpack*" [r debug object l]
+                r lset l 0 [string repeat y 70000]
+                assert_equal quicklist [r object encoding l]
+            }
+        }
+    }
+
     foreach {::size ::depth} {-2 0 -1 1 3 0 7 2} {
         test "a long list, list-max-listpack-size $::size, list-compress-depth $::depth" {} {
             with_config [list list-max-listpack-size $::size list-compress-depth $::depth] {

@@ -97,6 +97,15 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "a small hash with deadlines has a name of its own" {keydb} {
+        r hset k a 1 b 2
+        assert_equal listpack [r object encoding k]
+        r hexpire k 1000 fields 1 a
+        assert_equal listpackex [r object encoding k]
+        r debug reload
+        assert_equal listpackex [r object encoding k]
+    }
+
     test "HPERSIST" {keydb} {
         r hset k a 1 b 2
         r hexpire k 100 fields 1 a

@@ -19,9 +19,15 @@ with_server {} {
             assert_equal hashtable [r object encoding s]
             r sadd t 1 2
             r sadd t a
-            assert_equal hashtable [r object encoding t]
+            assert_equal listpack [r object encoding t]
             assert_equal {1 2 a} [lsort [r smembers t]]
-            r del s t
+            r sadd t {*}[numbers 1 129]
+            assert_equal hashtable [r object encoding t]
+            r sadd u [string repeat x 64]
+            assert_equal listpack [r object encoding u]
+            r sadd u [string repeat x 65]
+            assert_equal hashtable [r object encoding u]
+            r del s t u
         }
     }
 
