@@ -328,8 +328,8 @@ static void cmd_acl_genpass(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- DRYRUN -- */
 
-static void reply_decision(struct request *request, struct acl_decision decision, const struct command *command,
-                           const struct slice *args)
+static void reply_decision(struct request *request, const struct acl_user *user, struct acl_decision decision,
+                           const struct command *command, const struct slice *args)
 {
     struct buffer text = {0};
 
@@ -337,8 +337,10 @@ static void reply_decision(struct request *request, struct acl_decision decision
         reply_ok(request);
         return;
     }
-    buffer_append_text(&text, decision.verdict == ACL_DENIED_COMMAND ? "This user has no permissions to run the '"
-                                                                     : "This user has no permissions to access the '");
+    buffer_append_text(&text, "User ");
+    buffer_append_slice(&text, user->name);
+    buffer_append_text(&text, decision.verdict == ACL_DENIED_COMMAND ? " has no permissions to run the '"
+                                                                     : " has no permissions to access the '");
     buffer_append_slice(&text, decision.verdict == ACL_DENIED_COMMAND ? command->full_name : args[decision.arg_index]);
     buffer_append_text(&text, decision.verdict == ACL_DENIED_COMMAND ? "' command"
                               : decision.verdict == ACL_DENIED_KEY   ? "' key"
@@ -373,7 +375,7 @@ static void cmd_acl_dryrun(struct request *request)
         reply_errorf(request, "ERR wrong number of arguments for '%.*s' command", (int)command->full_name.size,
                      command->full_name.data);
     else
-        reply_decision(request, acl_check(user, command, words, count), command, words);
+        reply_decision(request, user, acl_check(user, command, words, count), command, words);
     acl_user_release(&user);
 }
 

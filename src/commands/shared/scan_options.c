@@ -50,7 +50,11 @@ static bool parse_option(struct request *request, uint32_t *index, unsigned allo
 {
     bool has_value = *index + 1 < request->arg_count;
 
-    if ((allowed & SCAN_NOVALUES) != 0 && request_arg_is(request, *index, "NOVALUES")) {
+    if (request_arg_is(request, *index, "NOVALUES")) {
+        if ((allowed & SCAN_NOVALUES) == 0) {
+            reply_error(request, "ERR NOVALUES option can only be used in HSCAN");
+            return false;
+        }
         options->no_values = true;
         *index += 1;
         return true;

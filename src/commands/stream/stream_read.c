@@ -53,8 +53,6 @@ static const char *parse_streams(uint32_t index, uint32_t arg_count, struct read
     return NULL;
 }
 
-static const char no_wait[] = "BLOCK option from scripts"; /* the reply names the command */
-
 /* NULL: fine; else the error. */
 static const char *parse_reading(const struct request *request, bool in_group, int64_t now_ms, struct reading *reading)
 {
@@ -67,10 +65,7 @@ static const char *parse_reading(const struct request *request, bool in_group, i
     for (; i < arg_count && reading->stream_count == 0 && error == NULL; i++) {
         uint32_t more = arg_count - i - 1;
 
-        if (more != 0 && request->in_script && slice_equal_text_nocase(args[i], "BLOCK")) {
-            error = no_wait;
-        } else if (more != 0 &&
-                   (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))) {
+        if (more != 0 && (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))) {
             error = parse_number(args[i], args[i + 1], now_ms, reading);
             i++;
         } else if (more != 0 && slice_equal_text_nocase(args[i], "STREAMS")) {
@@ -550,11 +545,6 @@ static void read_streams(struct request *request, bool in_group)
     struct reading reading;
     const char *error = parse_reading(request, in_group, request->access->now_ms, &reading);
 
-    if (error == no_wait) {
-        reply_errorf(request, "ERR %.*s command is not allowed with %s", (int)request->args[0].size,
-                     request->args[0].data, error);
-        return;
-    }
     if (error != NULL) {
         reply_error(request, error);
         return;

@@ -118,26 +118,16 @@ static void cmd_bitcount(struct request *request)
     struct slice bytes;
     bool in_bits;
 
-    if (!string_read(request, &request->keys[0], &entry))
-        return;
-    if (entry == NULL) { /* independent of the other arguments */
-        reply_int(request, 0);
-        return;
-    }
     if (request->arg_count == 3 || request->arg_count > 5) {
         reply_syntax_error(request);
         return;
     }
-    if (request->arg_count > 3 && (!request_arg_i64(request, 2, &start) || !request_arg_i64(request, 3, &end)))
+    if ((request->arg_count > 3 && (!request_arg_i64(request, 2, &start) || !request_arg_i64(request, 3, &end))) ||
+        !parse_unit(request, MIN(4U, request->arg_count), &in_bits) || !string_read(request, &request->keys[0], &entry))
         return;
-    if (start < 0 && end < 0 && start > end) {
-        reply_int(request, 0); /* independent of the unit */
-        return;
-    }
-    if (!parse_unit(request, MIN(4U, request->arg_count), &in_bits))
-        return;
-    bytes = entry_string(entry, scratch);
-    if (!range_of_any_ends(start, end, in_bits ? bytes.size * 8 : bytes.size, &first, &count)) {
+    bytes = bytes_of(entry, scratch);
+    if ((start < 0 && end < 0 && start > end) ||
+        !range_of_any_ends(start, end, in_bits ? bytes.size * 8 : bytes.size, &first, &count)) {
         reply_int(request, 0);
         return;
     }
@@ -161,20 +151,19 @@ static void cmd_bitpos(struct request *request)
         reply_error(request, "ERR The bit argument must be 1 or 0.");
         return;
     }
-    if (!string_read(request, &request->keys[0], &entry))
-        return;
-    if (entry == NULL) { /* zeros without an end, whatever else was said */
-        reply_int(request, value == 0 ? 0 : -1);
-        return;
-    }
     if (request->arg_count > 6) {
         reply_syntax_error(request);
         return;
     }
     if ((request->arg_count > 3 && !request_arg_i64(request, 3, &start)) ||
         !parse_unit(request, MIN(5U, request->arg_count), &in_bits) ||
-        (request->arg_count > 4 && !request_arg_i64(request, 4, &end)))
+        (request->arg_count > 4 && !request_arg_i64(request, 4, &end)) ||
+        !string_read(request, &request->keys[0], &entry))
         return;
+    if (entry == NULL) { /* zeros without an end */
+        reply_int(request, value == 0 ? 0 : -1);
+        return;
+    }
     bytes = entry_string(entry, scratch);
     if (range_of_any_ends(start, end, in_bits ? bytes.size * 8 : bytes.size, &first, &count)) {
         range_in_bits(in_bits, first, count, &first_bit, &bit_count);

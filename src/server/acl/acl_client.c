@@ -204,19 +204,19 @@ void acl_note_wrong_password(const struct request *request, struct slice user)
                 user, request->client, worker_now_ms(request->worker));
 }
 
-static void reply_refusal(struct request *request, struct acl_decision decision)
+static void reply_refusal(struct request *request, struct slice user, struct acl_decision decision)
 {
     switch (decision.verdict) {
     case ACL_DENIED_COMMAND:
-        reply_errorf(request, "%sNOPERM this user has no permissions to run the '%.*s' command",
-                     request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "",
+        reply_errorf(request, "%sNOPERM User %.*s has no permissions to run the '%.*s' command",
+                     request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "", (int)user.size, user.data,
                      (int)request->command->full_name.size, request->command->full_name.data);
         break;
     case ACL_DENIED_KEY:
-        reply_error(request, "NOPERM this user has no permissions to access one of the keys used as arguments");
+        reply_error(request, "NOPERM No permissions to access a key");
         break;
     case ACL_DENIED_CHANNEL:
-        reply_error(request, "NOPERM this user has no permissions to access one of the channels used as arguments");
+        reply_error(request, "NOPERM No permissions to access a channel");
         break;
     case ACL_ALLOWED:
         break;
@@ -233,7 +233,7 @@ bool acl_refuses(struct request *request)
         return false;
     acl_note_refusal(client, decision, client->transaction != NULL ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL,
                      request->command, request->args);
-    reply_refusal(request, decision);
+    reply_refusal(request, acl_client_name(client), decision);
     return true;
 }
 
@@ -296,7 +296,7 @@ bool acl_refuses_served(struct request *request, const struct acl_user *user, st
     acl_user_release(&now);
     if (decision->verdict == ACL_ALLOWED)
         return false;
-    reply_refusal(request, *decision);
+    reply_refusal(request, user->name, *decision);
     return true;
 }
 

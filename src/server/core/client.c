@@ -617,31 +617,31 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   (long long)(((int64_t)clock_monotonic_us() - card->created_us) / (1000 * 1000)),
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
     append_flags(buffer, card);
-    buffer_printf(buffer,
-                  " db=%u sub=%u psub=%u ssub=%u multi=%d qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
-                  " rbs=0 rbp=0 obl=%llu oll=%llu omem=%llu tot-mem=%llu events=%s cmd=",
-                  atomic_load_explicit(&card->db, memory_order_relaxed),
-                  atomic_load_explicit(&card->subscription_counts[TOPIC_CHANNEL], memory_order_relaxed),
-                  atomic_load_explicit(&card->subscription_counts[TOPIC_PATTERN], memory_order_relaxed),
-                  atomic_load_explicit(&card->subscription_counts[TOPIC_SHARD], memory_order_relaxed),
-                  atomic_load_explicit(&card->queued_count, memory_order_relaxed), (unsigned long long)query_bytes,
-                  (unsigned long long)(query_capacity - MIN(query_bytes + read_bytes, query_capacity)),
-                  (unsigned long long)(read_bytes + atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
-                                       atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed)),
-                  (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
-                  (unsigned long long)output_bytes,
-                  (unsigned long long)atomic_load_explicit(&card->output_pieces, memory_order_relaxed),
-                  (unsigned long long)output_bytes, (unsigned long long)client_card_memory_bytes(card),
-                  output_bytes != 0 ? "rw" : "r");
+    buffer_printf(
+        buffer,
+        " db=%u sub=%u psub=%u ssub=%u multi=%d watch=%u qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"
+        " rbs=0 rbp=0 obl=%llu oll=%llu omem=%llu tot-mem=%llu events=%s cmd=",
+        atomic_load_explicit(&card->db, memory_order_relaxed),
+        atomic_load_explicit(&card->subscription_counts[TOPIC_CHANNEL], memory_order_relaxed),
+        atomic_load_explicit(&card->subscription_counts[TOPIC_PATTERN], memory_order_relaxed),
+        atomic_load_explicit(&card->subscription_counts[TOPIC_SHARD], memory_order_relaxed),
+        atomic_load_explicit(&card->queued_count, memory_order_relaxed),
+        atomic_load_explicit(&card->watched_count, memory_order_relaxed), (unsigned long long)query_bytes,
+        (unsigned long long)(query_capacity - MIN(query_bytes + read_bytes, query_capacity)),
+        (unsigned long long)(read_bytes + atomic_load_explicit(&card->args_bytes, memory_order_relaxed) +
+                             atomic_load_explicit(&card->unfinished_bytes, memory_order_relaxed)),
+        (unsigned long long)atomic_load_explicit(&card->multi_bytes, memory_order_relaxed),
+        (unsigned long long)output_bytes,
+        (unsigned long long)atomic_load_explicit(&card->output_pieces, memory_order_relaxed),
+        (unsigned long long)output_bytes, (unsigned long long)client_card_memory_bytes(card),
+        output_bytes != 0 ? "rw" : "r");
     if (command_id == UINT32_MAX)
         buffer_append_text(buffer, "NULL");
     else
         buffer_append_slice(buffer, command_at(command_id)->full_name);
-    buffer_printf(buffer,
-                  " user=%s redir=%lld resp=%u watch=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+    buffer_printf(buffer, " user=%s redir=%lld resp=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
                   card->user_name, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
                   atomic_load_explicit(&card->proto, memory_order_relaxed),
-                  atomic_load_explicit(&card->watched_count, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",
                   card->library_version != NULL ? card->library_version : "",
                   (unsigned long long)atomic_load_explicit(&card->bytes_in, memory_order_relaxed),

@@ -94,17 +94,12 @@ static uint32_t flags_of(const struct job *job)
     return command_flags(job->command, job->words.args, job->words.arg_count);
 }
 
-/* Beyond maxmemory nothing is queued, either: a queue takes memory, too. */
+/* What is queued takes memory, too, but that has its own limit (client-query-buffer-limit). */
 static bool needs_memory(const struct client *client, const struct job *job)
 {
-    const struct command *command = job->command;
-    const bool denies = (flags_of(job) & COMMAND_DENYOOM) != 0;
+    const bool is_exec = client->transaction != NULL && job->command->row->access == ACCESS_TRANSACTION;
 
-    if (client->transaction == NULL || denies)
-        return denies;
-    if (command->row->access == ACCESS_TRANSACTION)
-        return (transaction_flags(client->transaction) & COMMAND_DENYOOM) != 0;
-    return (command->flags & COMMAND_ENDS_MULTI) == 0;
+    return ((is_exec ? transaction_flags(client->transaction) : flags_of(job)) & COMMAND_DENYOOM) != 0;
 }
 
 /* Evicts keys. Clients that cache them get invalidations before the reply. */

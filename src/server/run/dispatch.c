@@ -864,6 +864,10 @@ enum run_result dispatch_run_now(struct client *client, struct job *job, const s
         return dispatch_run_alone(client, job, keys);
     }
     transaction_queue(client->transaction, job->command, &job->words);
+    if (UNLIKELY(transaction_memory_bytes(client->transaction) > OPTION_GET_U64(option_client_query_buffer_limit))) {
+        client_close_for_query(client);
+        return RUN_DONE;
+    }
     atomic_store_explicit(&client->card.command_id, job->command->id, memory_order_relaxed);
     resp_write_status(dispatch_output_of(client), SLICE("QUEUED"));
     dispatch_after_reply(client);

@@ -1,11 +1,11 @@
 # Users and what they may do.
 
-set no_key "NOPERM this user has no permissions to access one of the keys used as arguments"
-set no_channel "NOPERM this user has no permissions to access one of the channels used as arguments"
+set no_key "NOPERM No permissions to access a key"
+set no_channel "NOPERM No permissions to access a channel"
 set wrongpass "WRONGPASS invalid username-password pair or user is disabled."
 
-proc no_command name {
-    return "NOPERM this user has no permissions to run the '$name' command"
+proc no_command {name {user u}} {
+    return "NOPERM User $user has no permissions to run the '$name' command"
 }
 
 # A connection of that user.
@@ -229,7 +229,7 @@ with_server {} {
         assert_refused $::no_key $c set a 3
         assert_reply {array {{bulk 1} {bulk 3}}} $c mget a b
         assert_refused [no_command del] $c del a
-        assert_equal "This user has no permissions to access the 'c' key" [r acl dryrun u mget a b c]
+        assert_equal "User u has no permissions to access the 'c' key" [r acl dryrun u mget a b c]
         r acl setuser u clearselectors
         assert_refused [no_command mget] $c mget a b
         r acl setuser u (+del ~x) ( ~y +del ) reset
@@ -268,8 +268,8 @@ with_server {} {
         $admin auth root x
         r set k v
         $admin acl setuser default -@all +get
-        assert_refused [no_command set] r set k v
-        assert_refused [no_command ping] [connect] ping
+        assert_refused [no_command set default] r set k v
+        assert_refused [no_command ping default] [connect] ping
         assert_reply {bulk v} [connect] get k
         $admin acl setuser default +@all
         assert_reply {status OK} r set k v
@@ -490,9 +490,9 @@ with_server {} {
         set_user u +get +set +config|get ~a %W~b
         assert_reply {status OK} r acl dryrun u get a
         assert_reply {status OK} r acl dryrun u set b 1
-        assert_reply {bulk "This user has no permissions to access the 'b' key"} r acl dryrun u get b
-        assert_reply {bulk "This user has no permissions to run the 'del' command"} r acl dryrun u del b
-        set text "This user has no permissions to run the 'config|set' command"
+        assert_reply {bulk "User u has no permissions to access the 'b' key"} r acl dryrun u get b
+        assert_reply {bulk "User u has no permissions to run the 'del' command"} r acl dryrun u del b
+        set text "User u has no permissions to run the 'config|set' command"
         assert_reply [list bulk $text] r acl dryrun u config set a b
         assert_reply {status OK} r acl dryrun u auth x
         assert_refused "ERR User 'nobody' not found" r acl dryrun nobody get a
@@ -660,7 +660,7 @@ test "who stays in the file stays connected" {noconn keydb} {
     spit $file "user b on nopass +@all -set ~*\n"
     assert_reply {status OK} $c acl load
     assert_reply nullbulk $b get k
-    assert_refused [no_command set] $b set k v
+    assert_refused [no_command set b] $b set k v
     process_stop $id
 }
 

@@ -115,7 +115,7 @@ with_server {enable-debug-command yes} {
         assert_reply {int 35} r bitcount k
     }
 
-    test "BITCOUNT refuses, but nothing of a missing key" {} {
+    test "BITCOUNT and BITPOS refuse, also of a missing key and of another type" {keydb} {
         r set k foobar
         assert_refused "ERR syntax error" r bitcount k 1
         assert_refused "ERR syntax error" r bitcount k 0 1 hello
@@ -123,9 +123,19 @@ with_server {enable-debug-command yes} {
         assert_refused $::wrong_int r bitcount k a b
         assert_refused $::wrong_int r bitcount k 1 b
         assert_refused $::wrong_int r bitcount k 1 b BIT
-        foreach rest {{} 1 {a b} {0 1 hello}} {
-            assert_reply {int 0} r bitcount none {*}$rest
+        assert_reply {int 0} r bitcount none
+        assert_reply {int 0} r bitcount none 0 -1 bit
+        r rpush l a
+        foreach key {none l} {
+            assert_refused "ERR syntax error" r bitcount $key 0
+            assert_refused "ERR syntax error" r bitcount $key 0 1 hello
+            assert_refused $::wrong_int r bitcount $key a b
+            assert_refused $::wrong_int r bitpos $key 1 a
+            assert_refused "ERR syntax error" r bitpos $key 1 0 1 hello
         }
+        assert_refused "WRONGTYPE Operation against a key holding the wrong kind of value" r bitcount l 0 1
+        assert_refused "WRONGTYPE Operation against a key holding the wrong kind of value" r bitpos l 1
+        r del l
     }
 
     test "BITPOS with ranges in bytes and bits" {} {

@@ -100,6 +100,7 @@ with_server {} {
             }
         }
         assert_equal [llength $ids] [llength [lsort -unique $ids]]
+        assert_match "* multi -1 watch 0 qbuf * user default redir -1 resp 2 lib-name {} lib-ver {} *" [lindex $lines 0]
         foreach c $others {
             assert {[$c client id] in $ids}
         }

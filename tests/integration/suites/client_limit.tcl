@@ -178,6 +178,29 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "what a transaction has queued counts for client-query-buffer-limit" {keydb} {
+        r config set client-query-buffer-limit 1mb
+        lassign [numbered] c id
+        $c multi
+        catch {
+            for {set i 0} {$i < 30} {incr i} {
+                assert_equal QUEUED [$c set k$i [string repeat v 100000]]
+            }
+        }
+        assert_range $i 8 10
+        assert {[$c -closed]}
+        assert_equal 0 [r exists k0]
+        assert_equal 1 [info_field client_query_buffer_limit_disconnections stats]
+        lassign [numbered] c id
+        $c multi
+        for {set i 0} {$i < 8} {incr i} {
+            $c set k$i [string repeat v 100000]
+        }
+        assert_equal [lrepeat 8 OK] [$c exec]
+        r config set client-query-buffer-limit 1gb
+        r config resetstat
+    }
+
     test "the table of an unfinished command counts for client-query-buffer-limit" {keydb} {
         r config set client-query-buffer-limit 1mb
         lassign [numbered] c id

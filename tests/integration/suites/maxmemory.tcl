@@ -277,6 +277,23 @@ with_server {enable-debug-command yes} {
         r config set maxmemory 0
     }
 
+    test "what only reads is queued and runs also above the limit" {keydb} {
+        r flushall sync
+        r config set maxmemory-policy noeviction
+        r set k v
+        r config set maxmemory 1
+        r multi
+        assert_reply {status QUEUED} r get k
+        assert_reply {status QUEUED} r del k
+        assert_reply {status QUEUED} r exists k
+        assert_equal {v 1 0} [r exec]
+        r multi
+        r get k
+        assert_refused "OOM command not allowed when used memory > 'maxmemory'." r rpush l a
+        assert_error "EXECABORT*" {r exec}
+        r config set maxmemory 0
+    }
+
     test "evictions are journaled, each by itself" {keydb} {
         r flushall sync
         r config set maxmemory-policy allkeys-random

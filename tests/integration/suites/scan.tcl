@@ -36,6 +36,17 @@ with_server {} {
         assert_equal k [scan_all {}]
     }
 
+    test "only HSCAN can leave values out" {keydb} {
+        r sadd s a
+        r zadd z 1 a
+        set error "ERR NOVALUES option can only be used in HSCAN"
+        foreach words {{scan 0} {sscan s 0} {zscan z 0}} {
+            assert_refused $error r {*}$words novalues
+            assert_refused $error r {*}$words count 10 NOVALUES
+        }
+        assert_refused "ERR syntax error" r sscan s 0 novalue
+    }
+
     test "every key is found, with any COUNT" {} {
         fill 0 1000
         foreach count {1 7 10 100 999 100000} {

@@ -301,15 +301,12 @@ with_server {enable-debug-command yes} {
         assert_equal 3 [r exists file replica none]
     }
 
-    test "no order that is a matter of chance for scripts, and no waiting" {} {
+    test "no order that is a matter of chance for scripts" {} {
         r sadd letters [expr {rand()}] c a d b
         set sorted [lsort [r smembers letters]]
         assert_equal $sorted [r eval {return redis.call('sort', KEYS[1], 'by', 'nosort')} 1 letters]
         set script {return redis.call('sort', KEYS[1], 'by', 'x', 'limit', 1, 2)}
         assert_equal [lrange $sorted 1 2] [r eval $script 1 letters]
-        assert_error "ERR xread command is not allowed with BLOCK option from scripts*" {
-            r eval {return redis.call('xread', 'block', 0, 'streams', 's', 0)} 0
-        }
     }
 
     test "keys that were not declared: the script is alone from there on" {} {

@@ -45,4 +45,17 @@ with_server {} {
         assert_equal {{s {{1-1 {f v}}}}} [$waits -read]
         $waits -close
     }
+
+    # Nobody can wait there: the answer is that of a wait which is over.
+    test "XREAD and XREADGROUP with BLOCK in a script" {keydb} {
+        r xgroup create s g $ mkstream
+        assert_reply nullbulk r eval {return redis.call('XREAD', 'BLOCK', 0, 'STREAMS', KEYS[1], '$')} 1 s
+        set read {return redis.call('XREADGROUP', 'GROUP', 'g', 'c', 'BLOCK', 0, 'STREAMS', KEYS[1], '>')}
+        assert_reply nullbulk r eval $read 1 s
+        r xadd s 1-1 f v
+        assert_equal {{s {{1-1 {f v}}}}} [r eval {return redis.call('XREAD', 'BLOCK', 0, 'STREAMS', KEYS[1], 0)} 1 s]
+        assert_equal {{s {{1-1 {f v}}}}} [r eval $read 1 s]
+        assert_reply nullbulk r eval $read 1 s
+        assert_equal 0 [info_field blocked_clients clients]
+    }
 }
