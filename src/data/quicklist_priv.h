@@ -23,7 +23,7 @@ struct quicklist {
     uint64_t count;
     uint32_t node_count;
     uint32_t compress : 31;
-    uint32_t is_long : 1; /* quicklist_is_long */
+    uint32_t is_long : 1;      /* quicklist_is_long */
     uint32_t plain_from_bytes; /* 0: only texts that no node could hold */
     uint16_t node_kib_most;
     uint16_t node_count_most;
