@@ -108,7 +108,7 @@ endif
 # Libraries: each by pkg-config, into $(OUT)/libraries.mk, which make writes first (installing what the build needs and
 # is missing) and then reads. HAVE_LIBURING and HAVE_LIBSYSTEMD are defined where those are there. The sanitizers and
 # valgrind bring their own malloc, hence no jemalloc with them.
-LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl liblzf luajit
+LIBRARIES := $(if $(SANITIZE)$(filter valgrind,$(BUILD)),,jemalloc) openssl liblzf luajit libxxhash
 OPTIONAL_LIBRARIES := liburing libsystemd libmicrohttpd
 
 NO_BUILD_GOALS := clean distclean lint help

@@ -211,7 +211,7 @@ def header_closure(path, seen):
 
 def library_flags():
     flags = []
-    for name in ("jemalloc", "openssl", "luajit", "liblzf", "liburing", "libsystemd", "libmicrohttpd"):
+    for name in ("jemalloc", "openssl", "luajit", "liblzf", "libxxhash", "liburing", "libsystemd", "libmicrohttpd"):
         run = subprocess.run(["pkg-config", "--cflags", name], capture_output=True, text=True)
         if run.returncode == 0:
             flags += shlex.split(run.stdout)

@@ -7,6 +7,7 @@
 #include "commands/shared/families.h"
 #include "commands/shared/operations.h"
 #include "commands/shared/range.h"
+#include "commands/string/condition.h"
 
 #include <math.h>
 
@@ -63,10 +64,9 @@ static void operation_set_argument(struct request *request, const struct key *ke
 
 /* --- options of SET and GETEX --- */
 
-enum set_flag { SET_NX = 1 << 0, SET_XX = 1 << 1, SET_GET = 1 << 2 };
-
 struct set_options {
-    unsigned flags; /* enum set_flag */
+    struct condition condition;
+    bool gets;
     enum lifetime lifetime;
     uint32_t time_index; /* the argument with the time */
 };
@@ -112,30 +112,18 @@ static bool parse_lifetime(const struct request *request, uint32_t *index, enum 
     return true;
 }
 
-static bool parse_condition(const struct request *request, uint32_t index, struct set_options *options)
-{
-    unsigned flag;
-
-    if (request_arg_is(request, index, "NX"))
-        flag = SET_NX;
-    else if (request_arg_is(request, index, "XX"))
-        flag = SET_XX;
-    else
-        return false;
-    options->flags |= flag;
-    return true;
-}
-
 static bool parse_set_options(struct request *request, struct set_options *options)
 {
-    *options = (struct set_options){0};
+    *options = (struct set_options){.gets = false};
     for (uint32_t i = 3; i < request->arg_count; i++) {
         if (request_arg_is(request, i, "GET"))
-            options->flags |= SET_GET;
-        else if (!parse_condition(request, i, options) && !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
+            options->gets = true;
+        else if (condition_of_word(request_arg(request, i)) != CONDITION_NONE
+                     ? !condition_parse(request, &i, &options->condition)
+                     : !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
             return false;
     }
-    return (options->flags & (SET_NX | SET_XX)) != (SET_NX | SET_XX);
+    return true;
 }
 
 /* --- SET and its relatives --- */
@@ -154,33 +142,51 @@ static void effect_set_without_get(struct request *request)
     mem_free(words);
 }
 
+/* Only who asked needs the condition, too: it held. */
+static void effect_set_argument(struct request *request, bool keeps_ttl)
+{
+    const struct slice words[] = {SLICE("SET"), request_arg(request, 1), request_arg(request, 2), SLICE("KEEPTTL")};
+
+    effect_set(request, words, keeps_ttl ? 4 : 3);
+}
+
+/* What the key is now is told as far as the options ask for it. False: an error was replied. */
+static bool check_set(struct request *request, const struct set_options *options, bool *holds)
+{
+    const struct key *key = &request->keys[0];
+    struct entry *entry;
+
+    if (!options->gets && !condition_reads_value(options->condition.kind)) {
+        entry = access_find(request->access, request->db, key);
+        return condition_check(request, &options->condition, entry, holds);
+    }
+    if (!string_read(request, key, &entry) || !condition_check(request, &options->condition, entry, holds))
+        return false;
+    if (options->gets)
+        reply_string(request, entry); /* before it is overwritten */
+    return true;
+}
+
 static NOINLINE void set_with_options(struct request *request)
 {
     const struct key *key = &request->keys[0];
     struct set_options options;
-    struct entry *entry;
     int64_t expire_ms = EXPIRE_NEVER;
-    bool timed, get;
+    bool timed, holds;
 
     if (!parse_set_options(request, &options)) {
         reply_syntax_error(request);
         return;
     }
     timed = lifetime_takes_time(options.lifetime);
-    get = (options.flags & SET_GET) != 0;
     if (timed && !expire_arg_positive(request, options.time_index, options.lifetime, &expire_ms))
         return;
     if (options.lifetime == LIFETIME_KEEP)
         expire_ms = EXPIRE_KEEP;
-    if (get) {
-        if (!string_read(request, key, &entry))
-            return;
-        reply_string(request, entry); /* before it is overwritten */
-    } else {
-        entry = access_find(request->access, request->db, key);
-    }
-    if ((options.flags & (entry != NULL ? SET_NX : SET_XX)) != 0) {
-        if (!get)
+    if (!check_set(request, &options, &holds))
+        return;
+    if (!holds) {
+        if (!options.gets)
             reply_null(request);
         return;
     }
@@ -189,12 +195,14 @@ static NOINLINE void set_with_options(struct request *request)
         effect_set_until(request, 2, expire_ms);
     } else {
         set_to_argument(request, key, 2, expire_ms);
-        if (get)
+        if (condition_reads_value(options.condition.kind))
+            effect_set_argument(request, expire_ms == EXPIRE_KEEP);
+        else if (options.gets)
             effect_set_without_get(request);
-        if (options.flags != 0)
+        if (options.gets || options.condition.kind != CONDITION_NONE)
             operation_set_argument(request, key, 2, expire_ms == EXPIRE_KEEP);
     }
-    if (!get)
+    if (!options.gets)
         reply_ok(request);
 }
 
@@ -208,16 +216,23 @@ static void cmd_set(struct request *request)
     reply_ok(request);
 }
 
-/* The key flags of SET depend on GET. */
+/* The key flags of SET depend on GET, and on conditions that read the value. */
 static bool set_find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
 {
     uint32_t flags = KEY_OW | KEY_UPDATE;
 
     for (uint32_t i = 3; i < arg_count; i++) {
-        if (slice_equal_text_nocase(args[i], "GET"))
+        if (slice_equal_text_nocase(args[i], "GET") || condition_reads_value(condition_of_word(args[i])))
             flags = KEY_RW | KEY_ACCESS | KEY_UPDATE;
     }
     key_positions_add(positions, 1, flags);
+    return true;
+}
+
+static bool delex_find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    (void)args;
+    key_positions_add(positions, 1, KEY_RW | KEY_DELETE | (arg_count > 2 ? KEY_ACCESS : 0));
     return true;
 }
 
@@ -288,6 +303,68 @@ static void cmd_getdel(struct request *request)
     reply_string(request, entry);
     if (access_delete_for(request->access, request->db, key, FREE_USER_DEL))
         effect_set(request, words, countof(words));
+}
+
+/* --- DIGEST, DELEX, DELIFEQ --- */
+
+static void cmd_digest(struct request *request)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES], text[STRING_DIGEST_BYTES + 1];
+    struct entry *entry;
+
+    if (!string_read(request, &request->keys[0], &entry))
+        return;
+    if (entry == NULL) {
+        reply_null(request);
+        return;
+    }
+    string_digest(entry_string(entry, scratch), text);
+    reply_bulk(request, slice_make(text, STRING_DIGEST_BYTES));
+}
+
+static void delete_if(struct request *request, bool holds)
+{
+    const struct key *key = &request->keys[0];
+    const struct slice words[] = {OPTION_IS(option_lazyfree_lazy_user_del) ? SLICE("UNLINK") : SLICE("DEL"), key->name};
+    const bool is_deleted = holds && access_delete_for(request->access, request->db, key, FREE_USER_DEL);
+
+    if (is_deleted)
+        effect_set(request, words, countof(words));
+    reply_int(request, is_deleted);
+}
+
+/* The words are looked at only if there is a key to compare. */
+static void cmd_delex(struct request *request)
+{
+    struct condition condition = {.kind = CONDITION_NONE};
+    const struct entry *entry;
+    uint32_t index = 2;
+    bool holds;
+
+    if (request->arg_count == 3 || request->arg_count > 4) {
+        reply_errorf(request, "ERR wrong number of arguments for '%s' command", request->command->row->name);
+        return;
+    }
+    entry = access_find(request->access, request->db, &request->keys[0]);
+    if (entry == NULL || request->arg_count == 2) {
+        delete_if(request, entry != NULL);
+    } else if (!condition_reads_value(condition_of_word(request_arg(request, 2)))) {
+        reply_error(request, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
+    } else if (entry->type != TYPE_STRING) {
+        reply_error(request, "ERR Key should be of string type if conditions are specified");
+    } else if (condition_parse(request, &index, &condition) && condition_check(request, &condition, entry, &holds)) {
+        delete_if(request, holds);
+    }
+}
+
+static void cmd_delifeq(struct request *request)
+{
+    static const struct condition condition = {CONDITION_EQUALS, 2};
+    struct entry *entry;
+    bool holds;
+
+    if (string_read(request, &request->keys[0], &entry) && condition_check(request, &condition, entry, &holds))
+        delete_if(request, holds);
 }
 
 static void getex_persist(struct request *request, const struct key *key, const struct entry *entry)
@@ -613,7 +690,8 @@ const struct command_row string_commands[] = {
                "GET key", "Returns the value of a string."),
     STRING_ROW("set", cmd_set, -3, "write denyoom", "@write @string @slow", KEY_SPEC("RW,ACCESS,UPDATE,VARIABLE_FLAGS"),
                "1.0.0", "O(1)",
-               "SET key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds|"
+               "SET key value [NX|XX|IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest|IFDNE ifdne-digest] [GET] [EX "
+               "seconds|PX milliseconds|EXAT unix-time-seconds|"
                "PXAT unix-time-milliseconds|KEEPTTL]",
                "Sets a string, and overwrites a value of any type.",
                .arg_since = "condition:2.6.12 GET:6.2.0 EX:2.6.12 PX:2.6.12 EXAT:6.2.0 PXAT:6.2.0 KEEPTTL:6.0.0",
@@ -632,6 +710,15 @@ const struct command_row string_commands[] = {
                .replaced_by = "`SET` with the `!GET` argument"),
     STRING_ROW("getdel", cmd_getdel, 2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,DELETE"), "6.2.0",
                "O(1)", "GETDEL key", "Returns a string and deletes its key."),
+    STRING_ROW("digest", cmd_digest, 2, "readonly fast", "@read @string @fast", KEY_SPEC("RO,ACCESS"), "8.4.0",
+               "O(N) for N bytes of the string", "DIGEST key", "Returns the digest of a string."),
+    STRING_ROW("delex", cmd_delex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,DELETE,VARIABLE_FLAGS"),
+               "8.4.0", "O(1); O(N) for N bytes of the string where its digest is compared",
+               "DELEX key [IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest|IFDNE ifdne-digest]",
+               "Deletes a key, if it is a string as the condition wants it.",
+               .key_notes = "A condition makes it ACCESS.", .find_keys = delex_find_keys),
+    STRING_ROW("delifeq", cmd_delifeq, 3, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,DELETE"), "9.0.0",
+               "O(1)", "DELIFEQ key value", "Deletes a string if it is this one."),
     STRING_ROW("getex", cmd_getex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "6.2.0",
                "O(1)",
                "GETEX key [EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST]",

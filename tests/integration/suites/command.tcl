@@ -184,7 +184,7 @@ with_server {} {
         set condition [lindex $arguments 2]
         assert_equal {oneof 2.6.12 optional} [list [dict get $condition type] [dict get $condition since] \
             [dict get $condition flags]]
-        assert_equal {NX XX} [lmap token [dict get $condition arguments] {dict get $token token}]
+        assert_equal {NX XX IFEQ IFNE IFDEQ IFDNE} [lmap token [dict get $condition arguments] {dict get $token token}]
     }
 
     test "COMMAND DOCS of everything, in the right types" {} {

@@ -73,6 +73,15 @@ with_server {enable-debug-command yes} {
             {{set k v}} {set k w nx} {}
             {{set k v}} {set k w xx get keepttl} {{SET k w KEEPTTL}}
             {} {set k v nx pxat 4000000000000} {{SET k v PXAT 4000000000000}}
+            {} {set k v ifne x} {{SET k v}}
+            {{set k v}} {set k w ifeq x} {}
+            {{set k v}} {set k w ifeq v get} {{SET k w}}
+            {{set k v}} {set k w ifeq v keepttl} {{SET k w KEEPTTL}}
+            {{set k v}} {set k w ifeq v get pxat 4000000000000} {{SET k w PXAT 4000000000000}}
+            {{set k v}} {delex k ifeq x} {}
+            {{set k v}} {delex k ifeq v} {{UNLINK k}}
+            {{set k v}} {delifeq k v} {{UNLINK k}}
+            {} {delex k} {}
             {} {setnx k v} {{SET k v}}
             {{set k v}} {getset k w} {{SET k w}}
             {{set k v}} {getdel k} {{UNLINK k}}

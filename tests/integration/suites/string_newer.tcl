@@ -1,0 +1,146 @@
+# Strings: what Redis has had since 8.4, and Valkey since 8.1 and 9.0.
+
+set hello_digest b6acb9d84a38ff74   ;# of "Hello world", as the specification has it
+set bad_length "ERR must be exactly 16 hexadecimal characters"
+set wrong_type "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+with_server {} {
+    foreach ::proto {2 3} {
+        test "SET with a condition on the value, RESP$::proto" {keydb} {
+            r hello $::proto
+            set null [expr {$::proto == 2 ? "nullbulk" : "null"}]
+            # No key: equal to nothing, different from everything.
+            assert_reply $null r set k v ifeq v
+            assert_reply $null r set k v ifdeq $::hello_digest
+            assert_reply $null r set k v ifdeq short
+            assert_equal 0 [r exists k]
+            assert_reply {status OK} r set k v1 ifne v1
+            r del k
+            assert_reply {status OK} r set k "Hello world" IFDNE short
+            assert_reply $null r set k w ifeq "hello world"
+            assert_reply $null r set k w ifne "Hello world"
+            assert_reply $null r set k w ifdeq 0000000000000000
+            assert_reply $null r set k w ifdne $::hello_digest
+            assert_equal "Hello world" [r get k]
+            # The old value comes with GET, whether it is replaced or not.
+            assert_reply {bulk "Hello world"} r set k w ifeq no get
+            assert_equal "Hello world" [r get k]
+            assert_reply {bulk "Hello world"} r set k w get ifdeq [string toupper $::hello_digest]
+            assert_equal w [r get k]
+            assert_reply {status OK} r set k 12 ifdne $::hello_digest
+            assert_reply {status OK} r set k 13 ifeq 12
+            assert_reply {status OK} r set k 14 ifne 12
+            assert_reply $null r set none w get ifeq no
+            # The last value of the same condition counts.
+            assert_reply {status OK} r set k 15 ifeq 1 ifeq 14
+            r hello 2
+        }
+
+        test "DIGEST, DELEX, DELIFEQ, RESP$::proto" {keydb} {
+            r hello $::proto
+            assert_reply [expr {$::proto == 2 ? "nullbulk" : "null"}] r digest none
+            r set k "Hello world"
+            assert_reply [list bulk $::hello_digest] r digest k
+            r set n 12
+            r set t x
+            r append t x
+            r setrange t 0 12
+            assert_equal [r digest n] [r digest t] "an integer counts as its text"
+            assert_reply {int 0} r delex none
+            assert_reply {int 0} r delex none foo bar
+            assert_reply {int 0} r delifeq none x
+            assert_reply {int 0} r delex k ifeq no
+            assert_reply {int 0} r delex k ifne "Hello world"
+            assert_reply {int 0} r delex k ifdeq 0000000000000000
+            assert_reply {int 0} r delex k ifdne $::hello_digest
+            assert_reply {int 0} r delifeq k no
+            assert_equal 1 [r exists k]
+            assert_reply {int 1} r delex k IFDEQ $::hello_digest
+            foreach words {{delex k ifeq v} {delex k ifne w} {delex k ifdne 0000000000000000} {delex k} {delifeq k v}} {
+                r set k v
+                assert_reply {int 1} r {*}$words
+                assert_equal 0 [r exists k] $words
+            }
+            r rpush l a
+            assert_reply {int 1} r delex l
+            r hello 2
+        }
+    }
+
+    test "they refuse, and nothing has changed" {keydb} {
+        r set k v
+        r rpush l a
+        foreach words {{nx ifeq v} {ifeq v nx} {ifeq v xx} {xx ifne v} {ifeq v ifne v} {ifdeq x ifdne x} {ifeq}
+                {get ifne} {ifeq v ex} {ifeq v ex 10 px 10} {ifeq v persist}} {
+            assert_refused "ERR syntax error" r set k w {*}$words
+        }
+        foreach words {{ifdeq 123} {ifdne 12345678901234567} {get ifdeq {}}} {
+            assert_refused $::bad_length r set k w {*}$words
+        }
+        foreach words {{ifdeq 123} {ifdne {}}} {
+            assert_refused $::bad_length r delex k {*}$words
+        }
+        assert_refused "ERR invalid expire time in 'set' command" r set k w ifeq v ex 0
+        foreach condition {ifeq ifne ifdeq ifdne} {
+            assert_refused $::wrong_type r set l w $condition 0123456789abcdef
+            assert_refused $::wrong_type r set l w get $condition 0123456789abcdef
+            assert_refused "ERR Key should be of string type if conditions are specified" r delex l $condition \
+                0123456789abcdef
+        }
+        assert_refused $::wrong_type r digest l
+        assert_refused $::wrong_type r delifeq l a
+        foreach word {nx xx foo} {
+            assert_refused "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE" r delex k $word v
+        }
+        foreach words {{delex k ifeq} {delex k ifeq v w} {delex} {digest} {digest k k} {delifeq k} {delifeq k v w}} {
+            assert_error "ERR wrong number of arguments for '[lindex $words 0]' command" {r {*}$words}
+        }
+        assert_equal {v a} [list [r get k] [r lindex l 0]]
+    }
+
+    test "deadlines: with a condition as without" {keydb} {
+        r set k v ex 100
+        assert_reply {status OK} r set k w ifeq v keepttl
+        assert_range [r ttl k] 90 100
+        assert_reply {status OK} r set k x ifeq w
+        assert_equal -1 [r ttl k]
+        assert_reply {status OK} r set k y ifne w px 100000
+        assert_range [r pttl k] 90000 100000
+        assert_reply nullbulk r set k z ifne y ex 5
+        assert_range [r pttl k] 90000 100000
+    }
+
+    test "within MULTI and scripts, above maxmemory" {keydb} {
+        r set k v
+        set digest [r digest k]
+        r del k
+        r multi
+        r set k v ifne v
+        r digest k
+        r delex k ifeq w
+        r delifeq k v
+        assert_equal [list OK $digest 0 1] [r exec]
+        assert_equal $digest [r eval {redis.call('set', KEYS[1], 'v', 'ifne', 'v')
+            local digest = redis.call('digest', KEYS[1])
+            redis.call('delex', KEYS[1], 'ifdeq', digest)
+            return digest} 1 k]
+        assert_equal 0 [r exists k]
+        r set k v
+        r config set maxmemory 1
+        assert_error "OOM *" {r set k w ifeq v}
+        assert_reply {int 1} r delifeq k v
+        r config set maxmemory 0
+    }
+
+    test "users may be allowed to write, and not to learn what a value is" {keydb} {
+        r acl setuser u on nopass +@all resetkeys %W~w* %RW~a*
+        set c [connect]
+        $c auth u x
+        assert_equal OK [$c set w v]
+        assert_equal OK [$c set w v xx]
+        foreach words {{set w v ifeq v} {set w v get} {delex w ifeq v} {delifeq w v} {digest w}} {
+            assert_error "NOPERM No permissions to access a key*" {$c {*}$words}
+        }
+        assert_equal {1 OK 1} [list [$c delex w] [$c set a v ifne v] [$c delex a ifeq v]]
+    }
+}
