@@ -117,7 +117,7 @@ static bool remove_consumer(struct scene *scene, bool is_large)
 
     if ((expected >= LARGE_CONSUMER) != is_large)
         return false;
-    assert_true(stream_consumer_destroy(scene->group, scene->consumer_name, &count));
+    assert_true(stream_consumer_destroy(scene->group, scene->consumer_name, &count, NULL));
     assert_int_equal(count, expected);
     removals++;
     return true;
@@ -208,7 +208,7 @@ static bool create_group(struct scene *scene)
 static bool remove_group(struct scene *scene)
 {
     removals++;
-    return stream_group_destroy(scene->stream, scene->group_name);
+    return stream_group_destroy(scene->stream, scene->group_name, NULL);
 }
 
 static void read_much(struct scene *scene)
@@ -413,7 +413,7 @@ static void what_is_removed_is_left_to_the_former(void **state)
     bytes = watched.former->bytes;
     added = radix_memory_bytes(group_of(value)->pending) + PENDING * mem_good_size(sizeof(struct stream_pending));
     watch(&watched, value);
-    assert_true(stream_consumer_destroy(group_of(value), SLICE("consumer"), &count));
+    assert_true(stream_consumer_destroy(group_of(value), SLICE("consumer"), &count, NULL));
     keep(&watched, value);
     assert_int_equal(count, PENDING);
     assert_in_range(watched.former->bytes, bytes + added, bytes + added + 1024);
@@ -423,7 +423,7 @@ static void what_is_removed_is_left_to_the_former(void **state)
     assert_in_range(watched.former->bytes, bytes + added, bytes + added + 1024); /* it is known, or of no concern */
     bytes = watched.former->bytes;
     watch(&watched, value);
-    assert_true(stream_group_destroy(stream_of(value), SLICE("group")));
+    assert_true(stream_group_destroy(stream_of(value), SLICE("group"), NULL));
     keep(&watched, value);
     assert_true(watched.former->bytes >= bytes + 2 * added);
     removals++;
@@ -570,9 +570,9 @@ static void nothing_is_kept_in_the_end(void **state)
     watch(&watched, value);
     create_all(value, true, "z", 100);
     create_all(value, false, "z", 100);
-    assert_true(stream_consumer_destroy(group_of(value), SLICE("consumer"), &count));
+    assert_true(stream_consumer_destroy(group_of(value), SLICE("consumer"), &count, NULL));
     assert_null(group_of(value)->formers);
-    assert_true(stream_group_destroy(stream_of(value), SLICE("group")));
+    assert_true(stream_group_destroy(stream_of(value), SLICE("group"), NULL));
     keep(&watched, value);
     assert_int_equal(watched.former->bytes, bytes);
     finish(&watched, value, 1);
@@ -593,7 +593,7 @@ static void a_taken_value_needs_no_detaching(void **state)
     assert_true(stream_pending_remove(group_of(value), (struct stream_id){7, 0}));
     keep(&two[0], value);
     copy = stream_copy(stream_of(value)); /* of its own, nobody's concern */
-    assert_true(stream_group_destroy(copy, SLICE("group")));
+    assert_true(stream_group_destroy(copy, SLICE("group"), NULL));
     stream_destroy(&copy);
     for (unsigned i = 0; i < 2; i++)
         two[i].former->is_taken = true;
@@ -640,7 +640,7 @@ static void a_taken_value_is_given_by_several_threads(void **state)
     }
     assign_all(value, SLICE("a00000001"), 2000, 5000);
     (void)stream_group_find(stream_of(value), SLICE("a00000299"));
-    assert_true(stream_group_destroy(stream_of(value), SLICE("a00000298")));
+    assert_true(stream_group_destroy(stream_of(value), SLICE("a00000298"), NULL));
     for (unsigned i = 0; i < countof(givers); i++)
         givers[i].watched.former->is_taken = true;
     for (unsigned i = 0; i < countof(givers); i++)

@@ -106,9 +106,9 @@ static void change_groups(struct random *random, struct stream *stream)
     stream_group_advance(stream, group, random_id(random, stream));
     (void)stream_pending_remove(group, random_id(random, stream));
     if (random_below(random, 10) == 0)
-        removals += stream_consumer_destroy(group, who, &pending_count);
+        removals += stream_consumer_destroy(group, who, &pending_count, NULL);
     if (random_below(random, 10) == 0)
-        removals += stream_group_destroy(stream, name);
+        removals += stream_group_destroy(stream, name, NULL);
 }
 
 static void change(struct random *random, struct stream *stream, const struct stream_limits *limits, uint64_t wanted)
@@ -308,7 +308,7 @@ static void an_empty_stream_has_a_rest_only(void **state)
     begin(&watched, value);
     assert_int_equal(watched.former->count, 0);
     append(&watched, value, 5, &limits);
-    assert_true(stream_group_destroy(stream_of(value), SLICE("group")));
+    assert_true(stream_group_destroy(stream_of(value), SLICE("group"), NULL));
     finish(&watched, value, 1);
     stream_ops.destroy(value);
 }

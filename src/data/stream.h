@@ -189,7 +189,9 @@ struct stream_group *stream_group_find(const struct stream *stream, struct slice
 /* Returns NULL if the group exists. */
 struct stream_group *stream_group_create(struct stream *stream, struct slice name, struct stream_id last_id,
                                          int64_t entries_read);
-bool stream_group_destroy(struct stream *stream, struct slice name); /* false: no such group */
+/* False: no such group. What was in it, which may be much, becomes *garbage: a stream that can only be destroyed, and
+ * measured (stream_ops); NULL: nothing is left. garbage NULL: it is freed at once. */
+bool stream_group_destroy(struct stream *stream, struct slice name, struct stream **garbage);
 
 /* The number of entries after the group's last id. False: it is unknown, since counted entries were deleted. It may be
  * negative if a client has set entries_read. */
@@ -202,8 +204,9 @@ int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id);
 
 struct stream_consumer *stream_consumer_find(const struct stream_group *group, struct slice name);
 struct stream_consumer *stream_consumer_create(struct stream_group *group, struct slice name, int64_t seen_ms);
-/* Removes the consumer and its pending entries. False: no such consumer. */
-bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count);
+/* Removes the consumer and its pending entries. False: no such consumer. garbage: see stream_group_destroy. */
+bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count,
+                             struct stream **garbage);
 
 /* Records are changed by stream_pending_assign alone. NULL: the entry is not pending. */
 const struct stream_pending *stream_pending_find(const struct stream_group *group, struct stream_id id);

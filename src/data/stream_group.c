@@ -6,6 +6,9 @@
 /* For an estimate of memory: to look at a group takes little time, and they differ more than consumers do. */
 enum { GROUPS_LOOKED_AT = 256 };
 
+/* A tree that loses so many records, and keeps at most half as many, is made anew: that is quicker. */
+enum { REPLACED_LEAST = 1024, LEFT_SHARE = 2 };
+
 /* --- consumers --- */
 
 static void consumer_free(void *value)
@@ -44,29 +47,6 @@ struct stream_consumer *stream_consumer_create(struct stream_group *group, struc
         memcpy(consumer->name, name.data, name.size);
     radix_set(group->consumers, name, consumer, NULL);
     return consumer;
-}
-
-bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count)
-{
-    struct stream_consumer *consumer = stream_consumer_find(group, name);
-    struct radix_iter iter;
-    bool is_taken;
-
-    if (consumer == NULL)
-        return false;
-    is_taken = group_formers_take_consumer(group->formers, consumer);
-    *pending_count = radix_count(consumer->pending);
-    radix_iter_init(&iter, consumer->pending);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
-        radix_remove(group->pending, radix_iter_key(&iter), NULL);
-        if (!is_taken)
-            mem_free(iter.value);
-    }
-    radix_iter_fini(&iter);
-    radix_remove(group->consumers, name, NULL);
-    if (!is_taken)
-        consumer_free(consumer);
-    return true;
 }
 
 /* --- pending entries --- */
@@ -164,6 +144,18 @@ void stream_group_free(void *value)
     mem_free(group);
 }
 
+/* The group is in no stream any more. See stream_group_destroy. */
+static void discard(struct stream_group *group, struct stream **garbage)
+{
+    assert(group->formers == NULL);
+    if (garbage == NULL) {
+        stream_group_free(group);
+    } else {
+        *garbage = stream_create();
+        radix_set((*garbage)->groups, SLICE_EMPTY, group, NULL);
+    }
+}
+
 const struct radix *stream_groups(const struct stream *stream)
 {
     return stream->groups;
@@ -200,15 +192,91 @@ struct stream_group *stream_group_create(struct stream *stream, struct slice nam
     return group;
 }
 
-bool stream_group_destroy(struct stream *stream, struct slice name)
+bool stream_group_destroy(struct stream *stream, struct slice name, struct stream **garbage)
 {
     struct stream_group *group = stream_group_find(stream, name);
 
+    if (garbage != NULL)
+        *garbage = NULL;
     if (group == NULL)
         return false;
     (void)radix_remove(stream->groups, name, NULL);
     if (!group_formers_take_group(group->formers, group))
-        stream_group_free(group);
+        discard(group, garbage);
+    return true;
+}
+
+/* What is pending for consumers, in a tree of its own. */
+static struct radix *pending_of_all(const struct stream_group *group)
+{
+    struct radix *tree = radix_create();
+    struct radix_iter consumers, pending;
+
+    radix_iter_init(&consumers, group->consumers);
+    for (bool more = radix_seek(&consumers, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&consumers)) {
+        radix_iter_init(&pending, ((const struct stream_consumer *)consumers.value)->pending);
+        for (bool any = radix_seek(&pending, RADIX_FIRST, SLICE_EMPTY); any; any = radix_next(&pending))
+            radix_set(tree, radix_iter_key(&pending), pending.value, NULL);
+        radix_iter_fini(&pending);
+    }
+    radix_iter_fini(&consumers);
+    return tree;
+}
+
+/* The group's tree loses what is pending for a consumer that is no longer among its consumers. If little is left the
+ * tree is made anew: then the old one is returned, whose records are not its own. */
+static struct radix *forget_pending(struct stream_group *group, const struct radix *gone)
+{
+    const uint64_t count = radix_count(gone), left = radix_count(group->pending) - count;
+    struct radix *old = group->pending;
+    struct radix_iter iter;
+
+    if (count >= REPLACED_LEAST && left <= count / LEFT_SHARE) {
+        group->pending = pending_of_all(group);
+        assert(radix_count(group->pending) == left);
+        return old;
+    }
+    radix_iter_init(&iter, gone);
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        radix_remove(old, radix_iter_key(&iter), NULL);
+    radix_iter_fini(&iter);
+    return NULL;
+}
+
+/* A consumer with its records, and such a tree (or NULL), as a group: in the group's tree are all records, in the
+ * consumer's there may be any. */
+static struct stream_group *group_of_garbage(struct stream_consumer *consumer, struct radix *tree)
+{
+    struct stream_group *group = group_create(STREAM_ID_LEAST, 0);
+    struct radix *none = group->pending;
+
+    group->pending = consumer->pending;
+    consumer->pending = tree != NULL ? tree : none;
+    if (tree != NULL)
+        radix_destroy(&none, NULL);
+    radix_set(group->consumers, SLICE_EMPTY, consumer, NULL);
+    return group;
+}
+
+bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count,
+                             struct stream **garbage)
+{
+    struct stream_consumer *consumer = stream_consumer_find(group, name);
+    struct radix *tree;
+    bool is_taken;
+
+    if (garbage != NULL)
+        *garbage = NULL;
+    if (consumer == NULL)
+        return false;
+    is_taken = group_formers_take_consumer(group->formers, consumer);
+    *pending_count = radix_count(consumer->pending);
+    radix_remove(group->consumers, name, NULL);
+    tree = forget_pending(group, consumer->pending);
+    if (!is_taken)
+        discard(group_of_garbage(consumer, tree), garbage);
+    else if (tree != NULL)
+        radix_destroy(&tree, NULL);
     return true;
 }
 

@@ -596,9 +596,9 @@ static void random_pending_matches_the_model(void **state)
                 wanted += owners[k] == (int)who;
                 owners[k] = owners[k] == (int)who ? -1 : owners[k];
             }
-            assert_true(stream_consumer_destroy(group, slice_from_text(names[who]), &count));
+            assert_true(stream_consumer_destroy(group, slice_from_text(names[who]), &count, NULL));
             assert_int_equal(count, wanted);
-            assert_false(stream_consumer_destroy(group, slice_from_text(names[who]), &count));
+            assert_false(stream_consumer_destroy(group, slice_from_text(names[who]), &count, NULL));
         } else if (random_below(&random, 3) != 0) {
             if (consumer == NULL)
                 consumer = stream_consumer_create(group, slice_from_text(names[who]), i);
@@ -625,11 +625,64 @@ static void random_pending_matches_the_model(void **state)
         }
     }
     assert_true(stream_memory_bytes(stream, 0) > with_nothing);
-    assert_true(stream_group_destroy(stream, SLICE("g")));
-    assert_false(stream_group_destroy(stream, SLICE("g")));
+    assert_true(stream_group_destroy(stream, SLICE("g"), NULL));
+    assert_false(stream_group_destroy(stream, SLICE("g"), NULL));
     assert_int_equal(radix_count(stream_groups(stream)), 0);
     stream_destroy(&stream);
     stream_destroy(&copy);
+}
+
+/* Of every `apart` ids one is pending for the second consumer, the others are for the first one. */
+static void destroy_first_of_two(uint64_t ids, uint64_t apart, bool with_garbage)
+{
+    struct stream *stream = stream_create(), *garbage = NULL;
+    struct stream_group *group = stream_group_create(stream, SLICE("g"), STREAM_ID_LEAST, 0);
+    struct stream_consumer *first = stream_consumer_create(group, SLICE("first"), 1);
+    struct stream_consumer *second = stream_consumer_create(group, SLICE("second"), 1);
+    const uint64_t with_consumers = stream_memory_bytes(stream, 0);
+    uint64_t count;
+
+    for (uint64_t i = 0; i < ids; i++)
+        stream_pending_assign(group, id_of(i, 1), i % apart == 0 ? second : first, 0, i);
+    assert_true(stream_consumer_destroy(group, SLICE("first"), &count, with_garbage ? &garbage : NULL));
+    assert_int_equal(count, ids - (ids + apart - 1) / apart);
+    assert_int_equal(garbage != NULL, with_garbage);
+    if (garbage != NULL) {
+        assert_true(stream_memory_bytes(garbage, 0) > count * sizeof(struct stream_pending));
+        assert_true(stream_ops.free_effort(stream_value(garbage)) >= MIN(count, UINT64_C(1024)));
+    }
+    stream_destroy(&garbage);
+    stream_validate(stream);
+    assert_null(stream_consumer_find(group, SLICE("first")));
+    assert_int_equal(radix_count(group->pending), ids - count);
+    for (uint64_t i = 0; i < ids; i++) {
+        const struct stream_pending *pending = stream_pending_find(group, id_of(i, 1));
+
+        assert_ptr_equal(pending != NULL ? pending->consumer : NULL, i % apart == 0 ? second : NULL);
+        assert_true(pending == NULL || pending->delivery_count == i);
+    }
+    assert_true(stream_consumer_destroy(group, SLICE("second"), &count, &garbage));
+    stream_destroy(&garbage);
+    assert_true(stream_memory_bytes(stream, 0) < with_consumers);
+    assert_true(stream_group_destroy(stream, SLICE("g"), &garbage));
+    assert_non_null(garbage);
+    stream_destroy(&garbage);
+    assert_false(stream_group_destroy(stream, SLICE("g"), &garbage));
+    assert_null(garbage);
+    stream_destroy(&stream);
+}
+
+static void a_consumer_goes_with_little_or_much_of_its_group(void **state)
+{
+    static const uint64_t sizes[] = {0, 1, 1000, 1024, 1537, 3000, 5000}, distances[] = {1, 2, 3, 4, 100, 10000};
+
+    (void)state;
+    for (size_t i = 0; i < countof(sizes); i++) {
+        for (size_t k = 0; k < countof(distances); k++) {
+            destroy_first_of_two(sizes[i], distances[k], false);
+            destroy_first_of_two(sizes[i], distances[k], true);
+        }
+    }
 }
 
 static void pending_is_walked_by_range(void **state)
@@ -701,6 +754,7 @@ int main(void)
         cmocka_unit_test(lag_after_deletions),
         cmocka_unit_test(lag_after_trimming),
         cmocka_unit_test(random_pending_matches_the_model),
+        cmocka_unit_test(a_consumer_goes_with_little_or_much_of_its_group),
         cmocka_unit_test(pending_is_walked_by_range),
         cmocka_unit_test(much_in_groups_is_estimated),
     };

@@ -130,7 +130,7 @@ static void restore_group(struct stream *stream, const struct value_step *step)
     struct written_group head;
     struct stream_group *group;
 
-    (void)stream_group_destroy(stream, step->first);
+    (void)stream_group_destroy(stream, step->first, NULL);
     if (step->a == 0)
         return;
     take_bytes(&bytes, &head, sizeof(head));

@@ -308,7 +308,7 @@ static inline void drop_unknown(struct stream *given)
     radix_iter_init(&groups, stream_groups(given));
     for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
         uint64_t pending_count = 1;
-        const bool was_there = stream_consumer_destroy(groups.value, SLICE("not known yet"), &pending_count);
+        const bool was_there = stream_consumer_destroy(groups.value, SLICE("not known yet"), &pending_count, NULL);
 
         assert(was_there && pending_count == 0);
     }

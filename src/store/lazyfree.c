@@ -154,7 +154,10 @@ void lazyfree_of_subkey_ttls(struct access *access, struct subkey_ttls *lifetime
 void lazyfree_of_part(const struct change *change, const struct value_ops *ops, struct value part)
 {
     access_assert_holds(change->access, change->stripe->index);
-    free_large(change->access, FREE_SERVER_DEL, ops->destroy, part, ops->memory_bytes(part, SAMPLES));
+    if (ops->free_effort(part) >= LONG_EFFORT)
+        free_large(change->access, FREE_SERVER_DEL, ops->destroy, part, ops->memory_bytes(part, SAMPLES));
+    else
+        ops->destroy(part);
 }
 
 void lazyfree_of_value(struct access *access, struct entry *entry, enum free_reason reason)

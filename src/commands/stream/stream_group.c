@@ -4,6 +4,7 @@
 
 #include "commands/shared/operations.h"
 #include "commands/stream/stream_effects.h"
+#include "store/lazyfree.h"
 
 #include <stdio.h>
 
@@ -128,16 +129,24 @@ static void cmd_xgroup_setid(struct request *request)
     reply_ok(request);
 }
 
+static void end_with_garbage(struct edit *edit, struct stream *garbage, const char *event)
+{
+    if (garbage != NULL)
+        lazyfree_of_part(&edit->change, &stream_ops, stream_value(garbage));
+    edit_end(edit, EVENT_STREAM, event);
+}
+
 static void cmd_xgroup_destroy(struct request *request)
 {
+    struct stream *garbage;
     struct edit edit;
     bool found;
 
     if (!edit_there(&edit, request, false))
         return;
-    found = stream_group_destroy(stream_of(edit.value), request_arg(request, 3));
+    found = stream_group_destroy(stream_of(edit.value), request_arg(request, 3), &garbage);
     if (found)
-        edit_end(&edit, EVENT_STREAM, "xgroup-destroy");
+        end_with_garbage(&edit, garbage, "xgroup-destroy");
     reply_int(request, found);
 }
 
@@ -160,13 +169,14 @@ static void cmd_xgroup_createconsumer(struct request *request)
 static void cmd_xgroup_delconsumer(struct request *request)
 {
     uint64_t pending_count = 0;
+    struct stream *garbage;
     struct group_use use;
     struct edit edit;
 
     if (!edit_group(&edit, request, &use))
         return;
-    if (stream_consumer_destroy(use.group, request_arg(request, 4), &pending_count))
-        edit_end(&edit, EVENT_STREAM, "xgroup-delconsumer");
+    if (stream_consumer_destroy(use.group, request_arg(request, 4), &pending_count, &garbage))
+        end_with_garbage(&edit, garbage, "xgroup-delconsumer");
     reply_int(request, (int64_t)pending_count);
 }
 
