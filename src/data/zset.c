@@ -850,6 +850,28 @@ static struct listpack *listpack_of(struct zindex_item *const *items, uint64_t c
     return list;
 }
 
+static void add_span(struct zset_builder *builder, struct value zset, struct zset_span span)
+{
+    struct zset_walk walk;
+    struct slice member;
+    double score;
+
+    zset_walk_begin(&walk, zset, span, false);
+    while (zset_walk_next(&walk, &member, &score))
+        zset_builder_add(builder, member, score);
+}
+
+struct value zset_copy_without(struct value zset, struct zset_span span)
+{
+    static const struct zset_limits no_listpack = {0, 0};
+    struct zset_builder builder = {.longest = 0};
+
+    assert(zset.encoding == ENCODING_SKIPLIST && span.end - span.first < zset_count(zset));
+    add_span(&builder, zset, span_make(0, span.first));
+    add_span(&builder, zset, span_make(span.end, zset_count(zset)));
+    return zset_build(&builder, &no_listpack);
+}
+
 struct value zset_build(struct zset_builder *builder, const struct zset_limits *limits)
 {
     struct zindex_item **items = builder->list.items;

@@ -78,6 +78,9 @@ struct zset_span zset_span_of_scores(struct value zset, const struct zset_scores
 /* The result has a meaning only if all scores are equal. */
 struct zset_span zset_span_of_members(struct value zset, const struct zset_members *members);
 void zset_remove_span(struct value *zset, struct zset_span span);
+/* The members outside of the span, of which there are some. Not of a listpack; the copy is none either, so it has the
+ * encoding that zset_remove_span would leave. */
+struct value zset_copy_without(struct value zset, struct zset_span span);
 
 /* --- iterating; the sorted set must not change meanwhile --- */
 

@@ -209,6 +209,54 @@ static void relocate_all(struct value *zset)
     assert_true(mover.moved >= count * (zset->encoding == ENCODING_SKIPLIST));
 }
 
+static void assert_same_members(struct value one, struct value other)
+{
+    struct zset_walk walk, walk_of_other;
+    struct slice member, member_of_other;
+    double score, score_of_other;
+
+    assert_int_equal(zset_count(one), zset_count(other));
+    zset_walk_begin(&walk, one, (struct zset_span){0, zset_count(one)}, false);
+    zset_walk_begin(&walk_of_other, other, (struct zset_span){0, zset_count(other)}, false);
+    while (zset_walk_next(&walk, &member, &score)) {
+        assert_true(zset_walk_next(&walk_of_other, &member_of_other, &score_of_other));
+        assert_true(slice_equal(member, member_of_other));
+        assert_true(score == score_of_other);
+        assert_true(zset_score(one, member_of_other, &score_of_other));
+    }
+}
+
+static void a_copy_without_a_span_is_what_removing_it_leaves(void **state)
+{
+    static const struct zset_limits no_listpack = {0, 0};
+    enum { COUNT = 40 };
+    struct value zset = zset_create();
+    char room[64];
+
+    (void)state;
+    for (unsigned i = 0; i < COUNT; i++)
+        (void)zset_put(&zset, &no_listpack, name_of(i, room), i / 3);
+    for (uint64_t first = 0; first <= COUNT; first++) {
+        for (uint64_t end = first; end <= COUNT; end++) {
+            const struct zset_span span = {first, end};
+            struct value left, rest;
+
+            if (end - first == COUNT)
+                continue;
+            rest = zset_copy_without(zset, span);
+            left = zset_ops.copy(zset);
+            zset_remove_span(&left, span);
+            zset_validate(rest);
+            assert_int_equal(rest.encoding, left.encoding);
+            assert_same_members(rest, left);
+            zset_ops.destroy(left);
+            zset_ops.destroy(rest);
+        }
+    }
+    assert_int_equal(zset_count(zset), COUNT);
+    zset_ops.destroy(zset);
+}
+
 static void behaves_like_a_sorted_list(void **state)
 {
     static const struct zset_limits limits[] = {{128, 64}, {0, 64}, {20, 8}, {100000, 100000}};
@@ -315,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(behaves_like_a_sorted_list),
+        cmocka_unit_test(a_copy_without_a_span_is_what_removing_it_leaves),
         cmocka_unit_test(is_built_in_any_order),
         cmocka_unit_test(lex_ranges),
     };

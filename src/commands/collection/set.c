@@ -257,6 +257,7 @@ struct chosen {
     struct slice *members; /* of `bytes`, once it is complete; behind two words for the effect */
     size_t *sizes;
     uint32_t count;
+    uint64_t most;
 };
 
 enum { EFFECT_WORDS = 2 };
@@ -272,7 +273,8 @@ static void choose(struct slice member, void *context)
 static void chosen_init(struct chosen *chosen, uint64_t most)
 {
     *chosen = (struct chosen){.members = mem_alloc((most + EFFECT_WORDS) * sizeof(*chosen->members)),
-                              .sizes = mem_alloc(most * sizeof(*chosen->sizes))};
+                              .sizes = mem_alloc(most * sizeof(*chosen->sizes)),
+                              .most = most};
 }
 
 static void chosen_complete(struct chosen *chosen, struct slice key)
@@ -314,20 +316,64 @@ static void pop_all(struct request *request, struct edit *edit)
     effect_set(request, (const struct slice[]){SLICE("DEL"), request_arg(request, 1)}, 2);
 }
 
+static void take_chosen(struct edit *edit, struct chosen *chosen)
+{
+    set_random_some(edit->value, random_thread(), chosen->most, choose, chosen);
+    chosen_complete(chosen, edit->change.key->name);
+    for (uint32_t i = 0; i < chosen->count; i++) {
+        bool removed = set_remove(&edit->value, chosen->members[EFFECT_WORDS + i]);
+
+        assert(removed);
+        edit_forget(edit, chosen->members[EFFECT_WORDS + i]);
+    }
+}
+
+/* As large sets are made, whatever there is: a set does not go back to an earlier form. */
+static const struct set_limits no_small_form = {0, 0, 0};
+
+static void keep_member(struct slice member, void *context)
+{
+    set_add_new(context, &no_small_form, member);
+}
+
+struct rest {
+    struct value kept;
+    struct chosen *chosen;
+};
+
+static void choose_rest(struct slice member, void *context)
+{
+    const struct rest *rest = context;
+
+    if (!set_has(rest->kept, member))
+        choose(member, rest->chosen);
+}
+
+/* The same if few are left: these are chosen. */
+static void take_all_but_few(struct edit *edit, struct chosen *chosen)
+{
+    struct rest rest = {set_create(&no_small_form, SLICE_EMPTY, 1), chosen};
+
+    set_random_some(edit->value, random_thread(), set_count(edit->value) - chosen->most, keep_member, &rest.kept);
+    set_each(edit->value, choose_rest, &rest);
+    chosen_complete(chosen, edit->change.key->name);
+    edit_replace(edit, rest.kept);
+}
+
 static void pop_some(struct request *request, struct edit *edit, uint64_t count)
 {
+    const bool leaves_few = edit->value.encoding == ENCODING_HASHTABLE &&
+                            edit_leaves_few(edit, set_count(edit->value) - count, count);
     struct chosen chosen;
 
     chosen_init(&chosen, count);
-    set_random_some(edit->value, random_thread(), count, choose, &chosen);
-    chosen_complete(&chosen, request_arg(request, 1));
-    for (uint32_t i = 0; i < chosen.count; i++) {
-        bool removed = set_remove(&edit->value, chosen.members[EFFECT_WORDS + i]);
-
-        assert(removed);
-        edit_forget(edit, chosen.members[EFFECT_WORDS + i]);
+    if (leaves_few)
+        take_all_but_few(edit, &chosen);
+    else
+        take_chosen(edit, &chosen);
+    assert(chosen.count == count);
+    for (uint32_t i = 0; i < chosen.count; i++)
         reply_bulk(request, chosen.members[EFFECT_WORDS + i]);
-    }
     edit_end(edit, EVENT_SET, "spop");
     effect_set(request, chosen.members, chosen.count + EFFECT_WORDS);
     chosen_fini(&chosen);

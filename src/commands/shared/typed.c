@@ -11,6 +11,7 @@ bool edit_begin(struct edit *edit, struct request *request, const struct key *ke
     edit->request = request;
     edit->type = type;
     edit->is_new = entry == NULL;
+    edit->is_replaced = false;
     edit->has_deadlines = entry != NULL && (entry->flags & ENTRY_MEMBERS) != 0;
     edit->value = entry != NULL ? entry_value(entry) : (struct value){NULL, ENCODING_RAW};
     change_begin(&edit->change, request->access, request->db, key);
@@ -51,12 +52,26 @@ bool edit_begin_next(struct edit *edit, struct request *request, uint32_t *index
     return false;
 }
 
+enum { REPLACED_LEAST = 1024, LEFT_SHARE = 2 };
+
+bool edit_leaves_few(const struct edit *edit, uint64_t left, uint64_t removed)
+{
+    return !edit->has_deadlines && removed >= REPLACED_LEAST && left <= removed / LEFT_SHARE;
+}
+
+void edit_replace(struct edit *edit, struct value value)
+{
+    assert(edit->is_open && !edit->is_new && !edit->is_replaced && !edit->has_deadlines);
+    edit->value = value;
+    edit->is_replaced = true;
+}
+
 static void edit_store(struct edit *edit)
 {
     assert(edit->is_open && edit->value.data != NULL);
     edit->is_open = false;
-    if (edit->is_new)
-        change_put_value(&edit->change, edit->type, edit->value, EXPIRE_NEVER);
+    if (edit->is_new || edit->is_replaced)
+        change_put_value(&edit->change, edit->type, edit->value, edit->is_new ? EXPIRE_NEVER : EXPIRE_KEEP);
     else
         change_keep_value(&edit->change, edit->value);
     edit_validate(edit);

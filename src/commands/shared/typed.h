@@ -26,6 +26,7 @@ struct edit {
     enum value_type type;
     bool is_new;        /* the key did not exist */
     bool has_deadlines; /* members have deadlines */
+    bool is_replaced;   /* edit_replace */
     bool is_open;       /* begun and not ended yet */
 };
 
@@ -38,6 +39,14 @@ must_check bool edit_begin_next(struct edit *edit, struct request *request, uint
 void edit_end(struct edit *edit, enum event_class event_class, const char *event);
 /* The same for a value that is now empty: deletes the key, with a second event for that. */
 void edit_end_empty(struct edit *edit, enum event_class event_class, const char *event);
+
+/* To remove many elements takes long. If few are left, another value with these is made sooner, and whoever frees large
+ * values (store/lazyfree.h) gets the old one. True: so it is here, and no element has a deadline. For values that are
+ * tables. */
+must_check bool edit_leaves_few(const struct edit *edit, uint64_t left, uint64_t removed);
+/* From edit_end on the key has this value, which is taken over, and its old deadline. Until then the old value is
+ * there, unchanged. */
+void edit_replace(struct edit *edit, struct value value);
 
 /* Call it before edit_end. */
 static inline void edit_forget(struct edit *edit, struct slice member)

@@ -68,10 +68,19 @@ static void forget_span(struct edit *edit, struct zset_span span)
 
 void zset_end_with_removal(struct edit *edit, struct zset_span span, const char *event)
 {
+    const uint64_t removed = span.end - span.first, left = zset_count(edit->value) - removed;
+
+    if (left == 0) { /* all of it goes with the key */
+        edit_end_empty(edit, EVENT_ZSET, event);
+        return;
+    }
     if (UNLIKELY(edit->has_deadlines))
         forget_span(edit, span);
-    zset_remove_span(&edit->value, span);
-    zset_end_removal(edit, event);
+    if (edit->value.encoding == ENCODING_SKIPLIST && edit_leaves_few(edit, left, removed))
+        edit_replace(edit, zset_copy_without(edit->value, span));
+    else
+        zset_remove_span(&edit->value, span);
+    edit_end(edit, EVENT_ZSET, event);
 }
 
 void zset_store(struct request *request, const struct key *key, struct value zset, const char *event)
