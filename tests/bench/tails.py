@@ -10,6 +10,10 @@ does nothing.
     expiry       N / 10 more keys are due in one second
     eviction     new keys come while memory is at its limit
     del, unlink  a sorted set of 0.3 N members is deleted
+    zremrange    all of them but 20 are removed (ZREMRANGEBYRANK)
+    spop         as many members of a set are popped but 20 (the answer is read)
+    xgroup       a group of a stream with 0.3 N pending entries is destroyed (XGROUP DESTROY)
+    delconsumer  its only consumer is (XGROUP DELCONSUMER)
     rewrite      the append-only file is rewritten
     connections  1,000 to 10,000 clients (N / 1,000) connect and ask once
     script       a script of 100 ms on a key of its own
@@ -45,6 +49,9 @@ QUEUED_MARGIN_S = 0.2
 WARM_UP_S, BEGIN_S = 1, 2       # after the load has started: when measuring begins, and the event
 OURS_MS = 2
 FILL_ZSET = """for i = ARGV[1], ARGV[2] do redis.call('ZADD', KEYS[1], i, 'member:' .. i) end"""
+FILL_SET = """for i = ARGV[1], ARGV[2] do redis.call('SADD', KEYS[1], 'member:' .. i) end"""
+FILL_STREAM = """for i = ARGV[1], ARGV[2] do redis.call('XADD', KEYS[1], i + 1 .. '-0', 'field', 'value') end"""
+LEFT = 20       # members
 SLOW = """local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
 local start = now() while now() < start + 100000 do end return 1"""
 
@@ -104,10 +111,26 @@ class Case:
     def __init__(self, options, server):
         self.options, self.port, self.control = options, server.port, server.connect(300)
 
+    @property
+    def members(self):
+        return self.options.keys * 3 // 10
+
+    def fill(self, script, key):
+        ask(self.control, "DEL", key)
+        for first in range(0, self.members, CHUNK):
+            ask(self.control, "EVAL", script, "1", key, str(first), str(min(first + CHUNK, self.members) - 1))
+
     def make_zset(self):
-        members = self.options.keys * 3 // 10
-        for first in range(0, members, CHUNK):
-            ask(self.control, "EVAL", FILL_ZSET, "1", "zset", str(first), str(min(first + CHUNK, members) - 1))
+        self.fill(FILL_ZSET, "zset")
+
+    def make_set(self):
+        self.fill(FILL_SET, "set")
+
+    def make_group(self):
+        self.fill(FILL_STREAM, "stream")
+        ask(self.control, "XGROUP", "CREATE", "stream", "group", "0")
+        for _ in range(0, self.members, CHUNK):
+            ask(self.control, "XREADGROUP", "GROUP", "group", "consumer", "COUNT", str(CHUNK), "STREAMS", "stream", ">")
 
     def pipeline(self, commands):
         for begin in range(0, len(commands), BATCH):
@@ -171,6 +194,22 @@ def unlink(case):
     ask(case.control, "UNLINK", "zset")
 
 
+def remove_range(case):
+    ask(case.control, "ZREMRANGEBYRANK", "zset", "0", str(-LEFT - 1))
+
+
+def pop_members(case):
+    ask(case.control, "SPOP", "set", str(case.members - LEFT))
+
+
+def destroy_group(case):
+    ask(case.control, "XGROUP", "DESTROY", "stream", "group")
+
+
+def delete_consumer(case):
+    ask(case.control, "XGROUP", "DELCONSUMER", "stream", "group", "consumer")
+
+
 def is_rewriting(case):
     return info(case.control, "aof_rewrite_in_progress") or info(case.control, "aof_rewrite_scheduled")
 
@@ -206,6 +245,10 @@ EVENTS = {      # what is done before the load starts, while it runs, and when i
     "eviction": (at_limit, evict, no_limit),
     "del": (Case.make_zset, delete, nothing),
     "unlink": (Case.make_zset, unlink, nothing),
+    "zremrange": (Case.make_zset, remove_range, nothing),
+    "spop": (Case.make_set, pop_members, nothing),
+    "xgroup": (Case.make_group, destroy_group, nothing),
+    "delconsumer": (Case.make_group, delete_consumer, nothing),
     "rewrite": (append, rewrite, nothing),
     "connections": (nothing, connect_many, nothing),
     "script": (nothing, run_script, nothing),

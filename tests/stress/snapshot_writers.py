@@ -334,7 +334,8 @@ class Mix:
             [b"DEL", key], [b"RENAME", key, key + b"2"], [b"RENAME", key + b"2", key],
             [b"COPY", key, key + b"2", b"REPLACE"], [b"MOVE", key, self.number(DATABASES)],
             [b"COPY", key, key, b"DB", self.number(DATABASES)], [b"PEXPIRE", key, self.delay()], [b"PERSIST", key],
-            [b"ZUNIONSTORE", b"L:z2", 2, b"L:z", b"L:S"], [b"SUNIONSTORE", b"L:S2", 2, b"L:S"]))]
+            [b"ZUNIONSTORE", b"L:z2", 2, b"L:z", b"L:S"], [b"SUNIONSTORE", b"L:S2", 2, b"L:S"],
+            [b"ZREMRANGEBYRANK", b"L:z2", 20, -21], [b"SPOP", b"L:S2", 5000]))]
 
     def fill_large(self):
         """At first, so that large values are there."""
