@@ -9,9 +9,11 @@
 
 enum {
     LARGE_BYTES = 1 << 18, /* of a blob */
-    LONG_EFFORT = 64,      /* of any other value */
-    SAMPLES = 5,           /* elements whose memory stands for all of a value */
-    BOUND_SHARE = 4,       /* of used memory: what may wait for the background thread */
+    /* Of any other value. To wake the thread takes about as long as to free this many members: with fewer whoever sends
+     * one DEL at a time would hold up his worker for longer, not shorter. */
+    LONG_EFFORT = 128,
+    SAMPLES = 5,     /* elements whose memory stands for all of a value */
+    BOUND_SHARE = 4, /* of used memory: what may wait for the background thread */
     BOUND_LEAST = 64 << 20
 };
 

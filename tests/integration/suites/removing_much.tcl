@@ -201,6 +201,21 @@ with_server {enable-debug-command yes notify-keyspace-events KA} {
         r config set lazyfree-lazy-server-del yes
     }
 
+    test "a value is freed in the background if that takes longer than to hand it over" {keydb} {
+        with_config {lazyfree-lazy-user-del yes set-max-listpack-entries 16} {
+            foreach {count freed} {17 0 127 0 128 1 129 1} {
+                r del k
+                for {set i 0} {$i < $count} {incr i} {
+                    r sadd k member:$i
+                }
+                set before [info_field lazyfreed_objects memory]
+                assert_equal 1 [r del k]
+                wait_for {[info_field lazyfree_pending_objects memory] == 0}
+                assert_equal [expr {$before + $freed}] [info_field lazyfreed_objects memory] "$count members"
+            }
+        }
+    }
+
     test "effects are what they are for few members" {keydb} {
         foreach {fill words effect} {
             {fill_zset k} {zremrangebyscore k 10 +inf} {4 zremrangebyscore k 10 +inf}
