@@ -15,6 +15,7 @@
 #include "net/conn.h"
 #include "net/loop.h"
 #include "net/resp.h"
+#include "net/tls.h"
 
 #include <arpa/inet.h>
 #include <err.h>
@@ -48,7 +49,7 @@ struct client {
 };
 
 static struct {
-    const char *host;
+    const char *host, *certificates;
     uint64_t port, connections, pipeline, rate, keys, key_bytes, value_bytes, gets;
     uint64_t count, seconds, warm_up, seed, each_ms;
     enum write write;
@@ -65,6 +66,7 @@ static struct {
 static struct loop *loop;
 static struct loop_watch alarm_watch; /* on a timerfd: the loop itself waits for whole milliseconds only */
 static struct client *clients;
+static struct tls_context *tls; /* NULL: plain connections */
 static struct blob *values[VALUE_COUNT];
 static struct random dice;
 static struct histogram latencies[KIND_COUNT], all;
@@ -79,6 +81,7 @@ static void usage(FILE *to)
     fputs("usage: load [option ...]\n"
           "  --host IP            of the server (127.0.0.1)\n"
           "  --port N             (6379)\n"
+          "  --tls FOLDER         over TLS, with the folder's ca.crt, client.crt and client.key\n"
           "  --rate N             requests a second; 0 (default): as fast as they are answered\n"
           "  --connections N      (50)\n"
           "  --pipeline N         requests on their way for each connection, at most (1)\n"
@@ -283,6 +286,23 @@ static void stop(int number)
     told_to_stop = 1;
 }
 
+static void read_certificates(void)
+{
+    enum { PATH_BYTES = 4096 };
+    static const char *const names[] = {"ca.crt", "client.crt", "client.key"};
+    char paths[3][PATH_BYTES];
+    char error[TLS_ERROR_BYTES];
+
+    if (options.certificates == NULL)
+        return;
+    for (int i = 0; i < 3; i++)
+        snprintf(paths[i], PATH_BYTES, "%s/%s", options.certificates, names[i]);
+    if (!tls_context_create(
+            &(struct tls_options){.ca_cert_file = paths[0], .cert_file = paths[1], .key_file = paths[2]}, NULL, &tls,
+            error))
+        errx(1, "%s", error);
+}
+
 static void open_clients(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)options.port)};
@@ -293,7 +313,7 @@ static void open_clients(void)
     clients = mem_alloc_zero(options.connections * sizeof(*clients));
     for (uint64_t i = 0; i < options.connections; i++) {
         clients[i].sent = mem_alloc_zero(options.pipeline * sizeof(*clients[i].sent));
-        if (!conn_connect(loop, &clients[i].conn, (struct sockaddr *)&address, sizeof(address), NULL, 0, &handler, NULL,
+        if (!conn_connect(loop, &clients[i].conn, (struct sockaddr *)&address, sizeof(address), NULL, 0, &handler, tls,
                           NULL))
             err(1, "cannot connect");
     }
@@ -463,12 +483,13 @@ static void read_options(int argc, char **argv)
         {"each", &options.each_ms, 1, 1000000},
     };
     enum { NUMBERS = (int)(sizeof(numbers) / sizeof(numbers[0])) };
-    struct option known[NUMBERS + 6] = {{0}};
+    struct option known[NUMBERS + 7] = {{0}};
     int index, got, count = 0;
 
     for (; count < NUMBERS; count++)
         known[count] = (struct option){.name = numbers[count].name, .has_arg = required_argument};
     known[count++] = (struct option){.name = "host", .has_arg = required_argument, .val = 'h'};
+    known[count++] = (struct option){.name = "tls", .has_arg = required_argument, .val = 't'};
     known[count++] = (struct option){.name = "write", .has_arg = required_argument, .val = 'w'};
     known[count++] = (struct option){.name = "sequential", .val = 's'};
     known[count++] = (struct option){.name = "json", .val = 'j'};
@@ -478,6 +499,8 @@ static void read_options(int argc, char **argv)
             *numbers[index].into = number_of(numbers[index].name, optarg, numbers[index].least, numbers[index].most);
         else if (got == 'h')
             options.host = optarg;
+        else if (got == 't')
+            options.certificates = optarg;
         else if (got == 'w')
             options.write = write_of(optarg);
         else if (got == 's')
@@ -508,6 +531,7 @@ int main(int argc, char **argv)
         err(1, "no event loop");
     setup_alarm();
     make_values();
+    read_certificates();
     open_clients();
     ended_ns = run();
     report(ended_ns);

@@ -206,6 +206,15 @@ def is_redis(binary):
     return "redis" in os.path.basename(binary)
 
 
+def cpu_ns(pid):
+    """Processor time of all threads that run; nanoseconds, where stat counts in hundredths of a second."""
+    total = 0
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/schedstat" % (pid, task)) as stat:
+            total += int(stat.read().split()[0])
+    return total
+
+
 class Server:
     """A server process on a port of its own, without persistence, in a folder of its own."""
 
