@@ -298,6 +298,7 @@ static bool session_shake_hands(struct conn *conn)
 
     ERR_clear_error();
     result = SSL_do_handshake(session->ssl);
+    tls_tickets_settle();
     session->loop->handshakes.spent_us += (int64_t)clock_monotonic_us() - begin_us;
     if (result == 1) {
         conn_open_done(conn);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { TICKET_KEYS_BYTES = 80, TICKET_KEYS_MOST_S = 24 * 3600 };
+enum { TICKET_KEYS_MOST_S = 24 * 3600 };
 
 static bool is_set(const char *text)
 {
@@ -197,7 +197,7 @@ static bool set_session_id(SSL_CTX *context, const struct tls_options *options)
 /* The keys that tickets are encrypted with, from one context to the next. */
 static bool pass_ticket_keys(const struct tls_context *from, SSL_CTX *to)
 {
-    unsigned char keys[TICKET_KEYS_BYTES];
+    unsigned char keys[TLS_TICKET_KEYS_BYTES];
     bool done = SSL_CTX_get_tlsext_ticket_keys(from->server, NULL, 0) == (long)sizeof(keys) &&
                 SSL_CTX_get_tlsext_ticket_keys(from->server, keys, sizeof(keys)) == 1 &&
                 SSL_CTX_set_tlsext_ticket_keys(to, keys, sizeof(keys)) == 1;
@@ -214,6 +214,7 @@ static void set_session_cache(SSL_CTX *context, const struct tls_options *option
         SSL_CTX_set_num_tickets(context, 0);
         return;
     }
+    tls_tickets_setup(context);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_SERVER);
     SSL_CTX_sess_set_cache_size(context, options->session_cache_size);
     SSL_CTX_set_timeout(context, (long)options->session_cache_timeout_s);
@@ -228,7 +229,7 @@ static SSL_CTX *context_begin(const SSL_METHOD *method, const struct tls_options
 
     if (!parse_protocols(protocols, &switches, error))
         return NULL;
-    context = SSL_CTX_new(method);
+    context = SSL_CTX_new_ex(OSSL_LIB_CTX_get0_global_default(), NULL, method); /* named, for tls_tickets.c */
     if (context == NULL) {
         context_fail(error, "Failed to set TLS up", "SSL_CTX_new");
         return NULL;

@@ -1,5 +1,5 @@
-/* tls_priv.h: internals of TLS in net/: tls_context.c (contexts), tls.c (sessions) and tls_facts.c (facts about a
- * peer), and the functions that conn.c and loop.c call. */
+/* tls_priv.h: internals of TLS in net/: tls_context.c (contexts), tls_tickets.c (tickets), tls.c (sessions) and
+ * tls_facts.c (facts about a peer), and the functions that conn.c and loop.c call. */
 #pragma once
 
 #include "net/conn.h"
@@ -38,6 +38,13 @@ struct tls_session {
     bool is_warm;
     bool is_waiting;
 };
+
+#define TLS_TICKET_KEYS_BYTES 80 /* what the library keeps: a name, and a key for each of MAC and cipher */
+
+void tls_tickets_setup(struct ssl_ctx_st *server); /* sessions that are resumed without decoding the peer's key */
+/* After each call in which the library may shake hands: it may have given up in the middle of a ticket. Any thread, for
+ * itself. */
+void tls_tickets_settle(void);
 
 /* NULL: the library refuses it. */
 struct tls_session *tls_session_create(struct tls_context *context, struct conn *conn, bool client,

@@ -766,6 +766,100 @@ static void errors_name_what_is_wrong(void **state)
 #undef EXPECT_ERROR
 }
 
+/* ---- Sessions that are resumed. The client is the library alone: ours keeps no sessions. */
+
+static SSL_CTX *client_of(int version)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+
+    assert_int_equal(SSL_CTX_use_certificate_chain_file(context, path_of("client.crt")), 1);
+    assert_int_equal(SSL_CTX_use_PrivateKey_file(context, path_of("client.key"), SSL_FILETYPE_PEM), 1);
+    SSL_CTX_set_min_proto_version(context, version);
+    SSL_CTX_set_max_proto_version(context, version);
+    return context;
+}
+
+/* Connects, has a byte echoed, and notes what the server knows of the client. The session of the connection takes the
+ * place of the one that it began with. Returns whether it was resumed. */
+static bool come_again(struct tls_context *context, SSL_CTX *client, SSL_SESSION **session, char *fingerprint)
+{
+    struct end server = {.echoes = true};
+    struct buffer names = {0};
+    bool resumed = false;
+    SSL *ssl = SSL_new(client);
+    char byte = 'x';
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+    assert_true(conn_open(loop, &server.conn, pair[0], &handler, context));
+    SSL_set_fd(ssl, pair[1]);
+    if (*session != NULL)
+        SSL_set_session(ssl, *session);
+    for (int i = 0; i < 200 && SSL_connect(ssl) != 1; i++)
+        loop_turn(loop, 5000);
+    assert_int_equal(SSL_write(ssl, &byte, 1), 1);
+    for (int i = 0; i < 200 && SSL_read(ssl, &byte, 1) != 1; i++)
+        loop_turn(loop, 5000);
+    assert_ptr_equal(OSSL_LIB_CTX_set0_default(NULL), OSSL_LIB_CTX_get0_global_default());
+    resumed = tls_conn_resumed(&server.conn);
+    assert_int_equal(resumed, SSL_session_reused(ssl));
+    assert_true(tls_conn_peer_has_certificate(&server.conn));
+    assert_int_equal(tls_conn_peer_fingerprint(&server.conn, fingerprint, TLS_FINGERPRINT_BYTES), 64);
+    assert_false(tls_conn_peer_match_names(&server.conn, note_name, &names));
+    assert_non_null(strstr(buffer_text(&names), "host.example"));
+    buffer_fini(&names);
+    SSL_SESSION_free(*session);
+    *session = SSL_get1_session(ssl);
+    SSL_shutdown(ssl);
+    SSL_free(ssl);
+    close(pair[1]);
+    for (int i = 0; i < 200 && !server.closed; i++)
+        loop_turn(loop, 5000);
+    buffer_fini(&server.got);
+    return resumed;
+}
+
+static void damage_ticket(const SSL_SESSION *session)
+{
+    const unsigned char *ticket = NULL;
+    size_t size = 0;
+
+    SSL_SESSION_get0_ticket(session, &ticket, &size);
+    assert_true(size > 100);
+    ((unsigned char *)(uintptr_t)ticket)[size - 1] ^= 1;
+}
+
+static void resumed_sessions_have_the_certificate(void **state)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    struct tls_options options = options_for("server");
+
+    (void)state;
+    options.auth_clients = TLS_AUTH_YES;
+    for (size_t i = 0; i < countof(versions); i++) {
+        struct tls_context *context = context_of(&options);
+        struct tls_context *other = context_of(&options); /* with keys of its own */
+        SSL_CTX *client = client_of(versions[i]);
+        SSL_SESSION *session = NULL;
+        char first[TLS_FINGERPRINT_BYTES], again[TLS_FINGERPRINT_BYTES];
+
+        assert_false(come_again(context, client, &session, first));
+        for (int times = 0; times < 3; times++) {
+            assert_true(come_again(context, client, &session, again));
+            assert_string_equal(again, first);
+        }
+        assert_false(come_again(other, client, &session, again));
+        assert_string_equal(again, first);
+        damage_ticket(session);
+        assert_false(come_again(other, client, &session, again));
+        assert_true(come_again(other, client, &session, again));
+        SSL_SESSION_free(session);
+        SSL_CTX_free(client);
+        tls_context_release(&context);
+        tls_context_release(&other);
+    }
+}
+
 #define FOR(test) cmocka_unit_test_setup_teardown(test, setup_loop, teardown_loop)
 
 int main(void)
@@ -781,6 +875,7 @@ int main(void)
         FOR(reload_keeps_old_connections),
         FOR(a_full_socket_does_not_swell),
         FOR(handshakes_take_turns),
+        FOR(resumed_sessions_have_the_certificate),
         FOR(certificates_have_facts),
         FOR(errors_name_what_is_wrong),
     };
