@@ -415,11 +415,20 @@ void conn_got_cipher(struct conn *conn, char *data, size_t size)
     tls_got_cipher(conn, data, size);
 }
 
+bool conn_feed_held(struct conn *conn)
+{
+    tls_feed_held(conn);
+    return (conn->flags & CONN_CLOSING) == 0;
+}
+
 /* A peer that ends its stream may read on: what is for it is sent first, also what is held now. */
 void conn_got_end(struct conn *conn)
 {
-    const bool pending = !output_is_empty(&conn->output) || !output_is_empty(conn_wire(conn));
+    bool pending = false;
 
+    if (UNLIKELY((conn->flags & CONN_HANDSHAKE) != 0) && !conn_feed_held(conn))
+        return;
+    pending = !output_is_empty(&conn->output) || !output_is_empty(conn_wire(conn));
     conn->flags |= CONN_ENDED;
     if ((conn->flags & CONN_HANDSHAKE) != 0)
         conn_close_for(conn, CONN_CLOSED_HANDSHAKE, 0);

@@ -15,8 +15,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A turn: wait and serve -> timers -> wake -> resumed connections -> on_turn_end -> flush -> take down closed
- * connections.
+/* A turn: wait and serve -> timers -> wake -> resumed connections -> on_turn_end -> flush -> TLS handshakes -> take
+ * down closed connections.
  *
  * The wait does not sleep if something is queued for the next turn. A step empties its queue as it was at the begin of
  * the step. Additions of handlers to this or an earlier step are served in the next turn, so two connections cannot
@@ -248,7 +248,9 @@ static bool loop_has_work(const struct loop *loop)
 {
     const struct conn *conn = loop->closing.first;
 
-    if (loop->dirty.first != NULL || loop->ready.first != NULL || loop->handshakes.first != NULL)
+    if (loop->dirty.first != NULL || loop->ready.first != NULL)
+        return true;
+    if (loop->handshakes.first != NULL || loop->handshakes.stepped)
         return true;
     /* One that waits for its backend alone is no reason not to sleep: an event will come. */
     for (; conn != NULL; conn = conn->closing_next)
@@ -358,14 +360,15 @@ void loop_turn(struct loop *loop, int64_t timeout_us)
     }
     if (loop->ready.first != NULL)
         loop_run_ready(loop);
-    if (loop->handshakes.spent_us != 0 || loop->handshakes.first != NULL)
-        tls_run_handshakes(loop);
+    loop->handshakes.stepped = false;
     if (loop->options.on_turn_end != NULL)
         loop->options.on_turn_end(loop);
     if (loop->dirty.first != NULL)
         loop_flush(loop);
     else
         output_pool_tried(&loop->pool);
+    if (loop->handshakes.first != NULL)
+        tls_run_handshakes(loop);
     if (loop->closing.first != NULL)
         loop_finish_closing(loop);
     note_turn(loop);
@@ -384,6 +387,8 @@ void loop_serve_reentrant(struct loop *loop)
     loop->input = mem_alloc(LOOP_HEADROOM_BYTES + LOOP_INPUT_BYTES);
     loop->cipher = cipher != NULL ? mem_alloc(LOOP_CIPHER_BYTES + LOOP_GATHER_BYTES) : NULL;
     loop->backend->serve_reentrant(loop);
+    if (loop->handshakes.first != NULL)
+        tls_run_handshakes(loop);
     if (loop->dirty.first != NULL)
         loop_flush(loop);
     mem_free(loop->input);

@@ -56,7 +56,8 @@ struct tls_warm {
 struct tls_waiting {
     struct tls_session *first;
     struct tls_session *last;
-    int64_t spent_us; /* time spent on handshakes in this turn */
+    int64_t spent_us; /* time spent on handshakes at the end of this turn */
+    bool stepped;     /* since on_turn_end; what steps have brought may have left work for it */
 };
 
 struct watch_slot {
@@ -130,6 +131,9 @@ void conn_got_bytes(struct conn *conn, char *data, size_t size); /* bytes were r
 void conn_got_direct(struct conn *conn, char *window, size_t size);
 void conn_got_cipher(struct conn *conn, char *data, size_t size);
 void conn_got_end(struct conn *conn);
+/* The end of a TLS handshake, and what the peer asked for right after, may wait for their turn when the end of its
+ * stream is seen: they come first. False: the connection is closed now. */
+bool conn_feed_held(struct conn *conn);
 void conn_got_hangup(struct conn *conn); /* while paused: the peer ended the stream */
 void conn_connected(struct conn *conn, int error);
 void conn_sent(struct conn *conn, size_t size); /* `size` bytes of conn_wire() were sent */

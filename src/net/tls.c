@@ -32,9 +32,10 @@
  *    was silent for IDLE_US, or when more than WARM_MAX others have been busy since. Letting the library do that after
  *    every record (SSL_MODE_RELEASE_BUFFERS) cost 4 % of a request. Sessions with buffers stand in the loop's `warm`
  *    list, the longest silent first.
- * 5. A handshake costs as much as hundreds of requests. So that a storm of them does not keep established connections
- *    waiting, a turn of the loop spends HANDSHAKE_TURN_US on handshakes, and what arrives for the others is held until
- *    a later turn, first come, first served. */
+ * 5. A step of a handshake takes as long as hundreds of requests. So what arrives for a handshake is held until the end
+ *    of the turn, when the replies of the others have been sent; then steps are taken, first come, first served, until
+ *    HANDSHAKE_TURN_US have passed. The rest waits for the end of the next turn, and so do, for their sending, replies
+ *    to what a step has brought: promises are kept (on_turn_end) before anything is sent. */
 
 enum {
     WIRE_LIMIT_BYTES = 256 * 1024,    /* encrypted at a time */
@@ -44,7 +45,7 @@ enum {
     ERROR_TEXT_BYTES = 256,
     IDLE_US = 200 * 1000,
     WARM_MAX = 128,
-    HANDSHAKE_TURN_US = 1000,
+    HANDSHAKE_TURN_US = 200,
     HELD_MAX_BYTES = 128 * 1024, /* a flight of a handshake, with a long chain of certificates */
 };
 
@@ -415,13 +416,24 @@ static COLD void session_hold(struct conn *conn, const char *data, size_t size)
 
 void tls_got_cipher(struct conn *conn, char *data, size_t size)
 {
-    const struct tls_waiting *waiting = &conn->loop->handshakes;
-
-    if (UNLIKELY((conn->flags & CONN_HANDSHAKE) != 0) &&
-        (waiting->first != NULL || waiting->spent_us >= HANDSHAKE_TURN_US))
+    if (UNLIKELY((conn->flags & CONN_HANDSHAKE) != 0))
         session_hold(conn, data, size);
     else
         session_feed(conn, data, size);
+}
+
+void tls_feed_held(struct conn *conn)
+{
+    struct tls_session *session = conn->tls;
+    char *held = session->held;
+    size_t size = session->held_size;
+
+    wait_unlink(session);
+    session->held = NULL;
+    session->held_size = 0;
+    if (size > 0 && (conn->flags & CONN_CLOSING) == 0)
+        session_feed(conn, held, size);
+    mem_free(held);
 }
 
 void tls_run_handshakes(struct loop *loop)
@@ -429,19 +441,10 @@ void tls_run_handshakes(struct loop *loop)
     struct tls_waiting *waiting = &loop->handshakes;
 
     loop_assert_self(loop);
-    while (waiting->first != NULL && waiting->spent_us < HANDSHAKE_TURN_US) {
-        struct tls_session *session = waiting->first;
-        char *held = session->held;
-        size_t size = session->held_size;
-
-        wait_unlink(session);
-        session->held = NULL;
-        session->held_size = 0;
-        if ((session->conn->flags & CONN_CLOSING) == 0)
-            session_feed(session->conn, held, size);
-        mem_free(held);
-    }
     waiting->spent_us = 0;
+    waiting->stepped = true;
+    while (waiting->first != NULL && waiting->spent_us < HANDSHAKE_TURN_US)
+        tls_feed_held(waiting->first->conn);
 }
 
 void tls_start(struct conn *conn)

@@ -60,7 +60,8 @@ void tls_start(struct conn *conn); /* writes a client's first message */
 void tls_got_cipher(struct conn *conn, char *data, size_t size);
 /* Decrypts into the caller's memory, inside on_data. False: the session failed. */
 must_check bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_t room, size_t *size);
-void tls_run_handshakes(struct loop *loop); /* runs the waiting handshakes, as many as one turn may have */
+void tls_run_handshakes(struct loop *loop); /* takes steps of waiting handshakes, as many as one turn may have */
+void tls_feed_held(struct conn *conn);      /* what waits for this one's handshake, now */
 void tls_encrypt(struct conn *conn);        /* encrypts conn->output, as much as fits a turn */
 void tls_say_goodbye(struct conn *conn);    /* writes close_notify, if the session is established */
 const char *tls_session_error(const struct tls_session *session); /* the reason why it was closed, or "" */

@@ -860,6 +860,87 @@ static void resumed_sessions_have_the_certificate(void **state)
     }
 }
 
+/* ---- Handshakes beside others */
+
+static struct end *neighbour; /* the other pair's server, and client, of neighbours_are_served_first */
+static bool neighbour_was_sent;
+
+static void ask_neighbour(struct conn *conn)
+{
+    on_open(conn);
+    output_append(&neighbour[1].conn.output, "x", 1);
+    conn_write_pending(&neighbour[1].conn);
+}
+
+static void look_at_neighbour(struct conn *conn)
+{
+    on_open(conn);
+    neighbour_was_sent = neighbour[0].got.size == 1 && output_is_empty(&neighbour[0].conn.output);
+}
+
+/* The end of a handshake, and a request on another connection, arrive in one turn: the reply is sent before the
+ * handshake goes on. */
+static void neighbours_are_served_first(void **state)
+{
+    struct tls_options options = options_for("server");
+    struct tls_context *context = context_of(&options);
+    struct conn_handler asks = handler, looks = handler;
+    struct end old[2], young[2];
+
+    (void)state;
+    asks.on_open = ask_neighbour;
+    looks.on_open = look_at_neighbour;
+    open_pair(&old[0], &old[1], context, context);
+    shake_hands(&old[0], &old[1]);
+    old[0].echoes = true;
+    neighbour = old;
+    neighbour_was_sent = false;
+    open_pair(&young[0], &young[1], context, context);
+    young[0].conn.handler = &looks;
+    young[1].conn.handler = &asks;
+    shake_hands(&young[0], &young[1]);
+    assert_true(neighbour_was_sent);
+    expect_got(&old[1], 1);
+    close_pair(&young[0], &young[1]);
+    close_pair(&old[0], &old[1]);
+    tls_context_release(&context);
+}
+
+static void say_and_leave(struct conn *conn)
+{
+    on_open(conn);
+    output_append(&conn->output, "x", 1);
+    conn_close_after_flush(conn);
+}
+
+/* Those whose handshake still waits when their end arrives are heard, too. */
+static void the_end_does_not_overtake(void **state)
+{
+    struct tls_options options = options_for("server");
+    struct tls_context *context = context_of(&options);
+    struct end *crowd = mem_alloc_zero(2 * CROWD * sizeof(*crowd));
+    struct conn_handler leaves = handler;
+
+    (void)state;
+    leaves.on_open = say_and_leave;
+    for (unsigned i = 0; i < CROWD; i++) {
+        open_pair(&crowd[2 * i], &crowd[2 * i + 1], context, context);
+        crowd[2 * i + 1].conn.handler = &leaves;
+    }
+    for (unsigned i = 0; i < CROWD; i++) {
+        struct end *server = &crowd[2 * i];
+
+        for (int tries = 0; tries < 20000 && !(server[0].closed && server[1].closed); tries++)
+            loop_turn(loop, 5000);
+        assert_true(server[0].closed && server[1].closed);
+        assert_int_equal(server->opened, 1);
+        assert_int_equal(server->got.size, 1);
+        buffer_fini(&server->got);
+    }
+    mem_free(crowd);
+    tls_context_release(&context);
+}
+
 #define FOR(test) cmocka_unit_test_setup_teardown(test, setup_loop, teardown_loop)
 
 int main(void)
@@ -875,6 +956,8 @@ int main(void)
         FOR(reload_keeps_old_connections),
         FOR(a_full_socket_does_not_swell),
         FOR(handshakes_take_turns),
+        FOR(neighbours_are_served_first),
+        FOR(the_end_does_not_overtake),
         FOR(resumed_sessions_have_the_certificate),
         FOR(certificates_have_facts),
         FOR(errors_name_what_is_wrong),

@@ -337,6 +337,8 @@ static bool uring_conn_remove(struct conn *conn)
 
 static void input_ended(struct conn *conn)
 {
+    if (UNLIKELY((conn->flags & CONN_HANDSHAKE) != 0) && !conn_feed_held(conn))
+        return;
     conn->flags |= CONN_ENDED;
     if ((conn->flags & (CONN_WATCH_HANGUP | CONN_HANDSHAKE)) == 0 && (conn->flags & (CONN_PAUSED | CONN_READY)) != 0)
         return; /* told when resumed; kept requests are served first */
