@@ -255,6 +255,14 @@ const char *tls_session_error(const struct tls_session *session)
     return session->error != NULL ? session->error : "";
 }
 
+/* Before calls whose errors SSL_get_error() explains by what the thread's queue has. It is hardly ever anything: to
+ * look takes 206 instructions, to clear it 2,100, and that twice in a request. */
+static void forget_errors(void)
+{
+    if (UNLIKELY(ERR_peek_error() != 0))
+        ERR_clear_error();
+}
+
 /* Records the library's last error. */
 static COLD void session_note_error(struct tls_session *session)
 {
@@ -297,7 +305,7 @@ static bool session_shake_hands(struct conn *conn)
 
     int64_t begin_us = (int64_t)clock_monotonic_us();
 
-    ERR_clear_error();
+    forget_errors();
     result = SSL_do_handshake(session->ssl);
     tls_tickets_settle();
     session->loop->handshakes.spent_us += (int64_t)clock_monotonic_us() - begin_us;
@@ -344,7 +352,7 @@ static void session_read_all(struct conn *conn)
         int error = SSL_ERROR_NONE;
         size_t size = 0;
 
-        ERR_clear_error();
+        forget_errors();
         if (conn->direct_size > 0) {
             error = session_read(session, conn->direct, conn->direct_size, &size);
             if (size > 0)
@@ -389,7 +397,7 @@ bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_
     assert((conn->flags & (CONN_IN_DATA | CONN_PAUSED)) != 0);
     session->in = cipher.data;
     session->in_size = cipher.size;
-    ERR_clear_error();
+    forget_errors();
     error = session_read(session, data, room, size);
     session->in = in;
     session->in_size = in_size;
@@ -486,7 +494,7 @@ void tls_encrypt(struct conn *conn)
         struct slice plain = next_record(conn);
         int written = 0;
 
-        ERR_clear_error();
+        forget_errors();
         written = SSL_write(session->ssl, plain.data, (int)plain.size);
         if (UNLIKELY(written <= 0)) {
             session_fail(conn, SSL_get_error(session->ssl, written));
@@ -498,7 +506,7 @@ void tls_encrypt(struct conn *conn)
 
 void tls_say_goodbye(struct conn *conn)
 {
-    ERR_clear_error();
+    forget_errors();
     SSL_shutdown(conn->tls->ssl);
-    ERR_clear_error();
+    forget_errors();
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <openssl/ec.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -766,6 +767,32 @@ static void errors_name_what_is_wrong(void **state)
 #undef EXPECT_ERROR
 }
 
+/* What others have left in the thread's queue of errors does not end a session that waits for the rest of a record. */
+static void errors_of_others_do_no_harm(void **state)
+{
+    enum { SIZE = 1000 * 1000 };
+    struct tls_options options = options_for("server");
+    struct tls_context *context = context_of(&options);
+    struct end server;
+    struct end client;
+    char *bytes = mem_alloc_zero(SIZE);
+
+    (void)state;
+    open_pair(&server, &client, context, context);
+    shake_hands(&server, &client);
+    output_append(&client.conn.output, bytes, SIZE);
+    conn_write_pending(&client.conn);
+    for (int i = 0; i < 20000 && server.got.size < SIZE && !server.closed; i++) {
+        ERR_raise(ERR_LIB_USER, 1);
+        loop_turn(loop, 5000);
+    }
+    ERR_clear_error();
+    assert_int_equal(server.got.size, SIZE);
+    close_pair(&server, &client);
+    mem_free(bytes);
+    tls_context_release(&context);
+}
+
 /* ---- Sessions that are resumed. The client is the library alone: ours keeps no sessions. */
 
 static SSL_CTX *client_of(int version)
@@ -953,6 +980,7 @@ int main(void)
         FOR(plain_bytes_are_no_handshake),
         FOR(any_amount),
         FOR(direct_memory),
+        FOR(errors_of_others_do_no_harm),
         FOR(reload_keeps_old_connections),
         FOR(a_full_socket_does_not_swell),
         FOR(handshakes_take_turns),
