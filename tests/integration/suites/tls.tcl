@@ -197,6 +197,39 @@ if {$have_tls} {
             assert_equal PONG [[connect] ping]
         }
 
+        # One has shaken hands and says nothing, another one has said the beginning of its first message.
+        test "who stalls in a handshake keeps nobody from his own" {} {
+            set hello [open "| timeout 10 openssl s_client -connect 127.0.0.1:[srv tls_port] -CAfile [cert ca.crt] \
+                -cert [cert client.crt] -key [cert client.key] 2>/dev/null" r+]
+            set c [connect -tls 0 -port [srv tls_port]]
+            $c -raw "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+            for {set i 0} {$i < 30} {incr i} {
+                set other [connect]
+                assert_equal PONG [$other ping]
+                $other -close
+            }
+            $c -close
+            close $hello
+        }
+
+        test "a client may not renegotiate, and others go on" {} {
+            set c [connect]
+            set text ""
+            set client [open "| timeout 10 openssl s_client -connect 127.0.0.1:[srv tls_port] -tls1_2 -CAfile \
+                [cert ca.crt] -cert [cert client.crt] -key [cert client.key] 2>@1" r+]
+            fconfigure $client -buffering line
+            puts $client R
+            while {[gets $client line] >= 0} {
+                append text $line \n
+                if {[string match "*no renegotiation*" $line]} {
+                    break
+                }
+            }
+            catch {close $client}
+            assert_match "*RENEGOTIATING*no renegotiation*" $text
+            assert_equal PONG [$c ping]
+        }
+
         test "sessions are resumed" {} {
             set file [srv dir]/session
             tls_protocol -tls1_2 -sess_out $file
