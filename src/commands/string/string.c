@@ -463,6 +463,100 @@ static void cmd_msetnx(struct request *request)
     reply_int(request, 1);
 }
 
+/* --- MSETEX --- */
+
+/* False: an error was replied. */
+static bool parse_msetex(struct request *request, struct set_options *options)
+{
+    int64_t count;
+    uint32_t i;
+
+    *options = (struct set_options){.gets = false};
+    if (!number_parse_i64(request_arg(request, 1), &count) || count < 1 || count > INT32_MAX) {
+        reply_error(request, "ERR invalid numkeys value");
+        return false;
+    }
+    if ((uint64_t)count * 2 > request->arg_count - 2) {
+        reply_error(request, "ERR wrong number of key-value pairs");
+        return false;
+    }
+    for (i = 2 + 2 * (uint32_t)count; i < request->arg_count; i++) {
+        if (condition_reads_value(condition_of_word(request_arg(request, i))) ||
+            (!condition_parse(request, &i, &options->condition) &&
+             !parse_lifetime(request, &i, LIFETIME_PERSIST, options))) {
+            reply_syntax_error(request);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool all_hold(struct request *request, const struct condition *condition)
+{
+    bool hold = true;
+
+    for (uint32_t i = 0; i < request->key_count && hold; i++) {
+        if (!condition_check(request, condition, access_find(request->access, request->db, &request->keys[i]), &hold))
+            return false;
+    }
+    return hold;
+}
+
+/* Deadlines count from now, so others get each key with its own. */
+static void set_pairs_until(struct request *request, bool keeps, int64_t expire_ms)
+{
+    char text[NUMBER_I64_SPACE];
+    const struct slice time = slice_make(text, number_format_i64(text, expire_ms));
+
+    effect_none(request);
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        const uint32_t value_index = 2 * i + 3;
+        const struct slice words[] = {SLICE("SET"), request->keys[i].name, request_arg(request, value_index),
+                                      keeps ? SLICE("KEEPTTL") : SLICE("PXAT"), time};
+
+        if (keeps)
+            set_to_argument(request, &request->keys[i], value_index, EXPIRE_KEEP);
+        else
+            set_until(request, &request->keys[i], value_index, expire_ms);
+        effect_add(request, words, keeps ? 4 : 5);
+    }
+}
+
+static void set_pairs_plainly(struct request *request)
+{
+    const uint32_t count = 1 + 2 * request->key_count;
+    struct slice *words = mem_alloc(count * sizeof(*words));
+
+    words[0] = SLICE("MSET");
+    memcpy(words + 1, request->args + 2, (count - 1) * sizeof(*words));
+    for (uint32_t i = 0; i < request->key_count; i++) {
+        set_to_argument(request, &request->keys[i], 2 * i + 3, EXPIRE_NEVER);
+        operation_set_argument(request, &request->keys[i], 2 * i + 3, false);
+    }
+    effect_set(request, words, count);
+    mem_free(words);
+}
+
+static void cmd_msetex(struct request *request)
+{
+    struct set_options options;
+    int64_t expire_ms = EXPIRE_NEVER;
+
+    if (!parse_msetex(request, &options) ||
+        (lifetime_takes_time(options.lifetime) &&
+         !expire_arg_positive(request, options.time_index, options.lifetime, &expire_ms)))
+        return;
+    if (!all_hold(request, &options.condition)) {
+        reply_int(request, 0);
+        return;
+    }
+    if (options.lifetime == LIFETIME_NONE)
+        set_pairs_plainly(request);
+    else
+        set_pairs_until(request, options.lifetime == LIFETIME_KEEP, expire_ms);
+    reply_int(request, 1);
+}
+
 /* --- parts of strings --- */
 
 static void cmd_append(struct request *request)
@@ -748,6 +842,12 @@ const struct command_row string_commands[] = {
                "1.0.1", "O(N) for N keys", "MSETNX key value [key value ...]",
                "Sets several strings if none of the keys exists.",
                .tips = "request_policy:multi_shard response_policy:agg_min"),
+    STRING_ROW("msetex", cmd_msetex, -4, "write denyoom movablekeys", "@write @string @slow",
+               "OW,UPDATE@index:1@keynum:0,1,2", "8.4.0", "O(N) for N keys",
+               "MSETEX numkeys key value [key value ...] [NX|XX] "
+               "[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|KEEPTTL]",
+               "Sets several strings at once, if all of the keys exist or none does, with one deadline.",
+               .tips = "request_policy:multi_shard response_policy:all_succeeded"),
     STRING_ROW("incr", cmd_incr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0",
                "O(1)", "INCR key", "Increments an integer by one. A key that does not exist counts as 0."),
     STRING_ROW("decr", cmd_decr, 2, "write denyoom fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0",

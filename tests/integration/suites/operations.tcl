@@ -90,6 +90,10 @@ with_server {enable-debug-command yes} {
             {} {mset a 1 b 2} {{SET a 1} {SET b 2}}
             {} {msetnx a 1 b 2} {{SET a 1} {SET b 2}}
             {{set a 1}} {msetnx a 1 b 2} {}
+            {} {msetex 2 a 1 b 2} {{SET a 1} {SET b 2}}
+            {} {msetex 2 a 1 b 2 pxat 4000000000000 nx} {{SET a 1 PXAT 4000000000000} {SET b 2 PXAT 4000000000000}}
+            {{set a 1}} {msetex 1 a 2 keepttl xx} {{SET a 2 KEEPTTL}}
+            {{set a 1}} {msetex 2 a 1 b 2 nx} {}
             {} {append k v} {{append k v}}
             {} {setrange k 2 v} {{setrange k 2 v}}
             {} {incrby k 3} {{incrby k 3}}

@@ -67,6 +67,50 @@ with_server {} {
         }
     }
 
+    test "MSETEX" {keydb} {
+        assert_reply {int 1} r msetex 2 a 1 b 2
+        assert_equal {1 2} [r mget a b]
+        assert_reply {int 0} r msetex 2 a x c x nx
+        assert_reply {int 0} r msetex 2 a x c x XX
+        assert_equal {1 2 {}} [r mget a b c]
+        assert_reply {int 1} r msetex 2 c 3 d 4 nx ex 100
+        assert_reply {int 1} r msetex 3 a 5 c 6 d 7 keepttl xx
+        assert_equal {5 2 6 7} [r mget a b c d]
+        assert_equal -1 [r ttl a]
+        foreach key {c d} {
+            assert_range [r ttl $key] 90 100
+        }
+        assert_reply {int 1} r msetex 2 c 8 d 9
+        assert_equal {-1 -1} [list [r ttl c] [r ttl d]]
+        assert_reply {int 1} r msetex 2 c 8 c 9 px 100000
+        assert_equal 9 [r get c]
+        assert_range [r pttl c] 90000 100000
+        assert_reply {int 1} r msetex 2 c 1 d 2 exat 1
+        assert_equal {{} {}} [r mget c d]
+        assert_equal {a b} [r command getkeys msetex 2 a 1 b 2 nx]
+    }
+
+    test "MSETEX refuses, and nothing has changed" {keydb} {
+        r rpush l a
+        foreach {words error} {
+            {0 a 1} "invalid numkeys value"   {-1 a 1} "invalid numkeys value"   {x a 1} "invalid numkeys value"
+            {99999999999 a 1} "invalid numkeys value"   {2 a 1} "wrong number of key-value pairs"
+            {2 a 1 b} "wrong number of key-value pairs"   {1 a 1 b} "syntax error"   {1 a 1 nx xx} "syntax error"
+            {1 a 1 ifeq 1} "syntax error"   {1 a 1 get} "syntax error"   {1 a 1 persist} "syntax error"
+            {1 a 1 ex} "syntax error"   {1 a 1 ex 1 px 1} "syntax error"   {1 a 1 ex 1 keepttl} "syntax error"
+            {1 a 1 ex 0} "invalid expire time in 'msetex' command"
+            {1 a 1 px -5} "invalid expire time in 'msetex' command"
+            {1 a 1 ex 9223372036854775807} "invalid expire time in 'msetex' command"
+            {1 a 1 ex x} "value is not an integer or out of range"
+        } {
+            assert_refused "ERR $error" r msetex {*}$words
+        }
+        assert_error "ERR wrong number of arguments for 'msetex' command" {r msetex 1 a}
+        assert_equal l [r keys *]
+        assert_reply {int 1} r msetex 1 l x
+        assert_equal x [r get l]
+    }
+
     test "they refuse, and nothing has changed" {keydb} {
         r set k v
         r rpush l a

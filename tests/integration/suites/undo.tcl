@@ -39,7 +39,7 @@ set families {
         {set K V} {set K V pxat D} {set K V keepttl} {set K N} {append K V} {append K M} {setrange K P V} {incr K}
         {incrby K N} {decr K} {incrbyfloat K F} {getdel K} {getex K pxat D} {getex K persist} {getset K V}
         {set K V ifne M} {delex K ifne M}
-        {mset K V K N K V} {msetnx K V K V} {setnx K V}
+        {mset K V K N K V} {msetnx K V K V} {msetex 2 K V K N pxat D} {setnx K V}
     }
     "bits and bytes" {
         {setbit K P 1} {setbit K P 0} {bitfield K set u8 P N incrby i5 P N overflow fail incrby u3 0 9}
