@@ -20,21 +20,20 @@ enum { WORDS_SHOWN = 128, SERVE_EVERY_US = 5000, STOP_WAITS_MS = 5000 };
 
 static _Atomic int64_t option_threshold_ms; /* atomic, relaxed */
 
-/* The slow script or function; empty if there is none. */
-static struct {
-    struct spinlock lock; /* rank LOCK_REGISTRY */
+static struct spinlock lock; /* rank LOCK_REGISTRY */
+
+/* A worker's slow script or function. */
+static struct slow {
     bool is_there GUARDED_BY(lock);
     bool is_function GUARDED_BY(lock);
     bool is_of_master GUARDED_BY(lock); /* came with the stream of a master */
     bool has_written GUARDED_BY(lock);
-    bool is_to_end GUARDED_BY(lock);
+    _Atomic bool is_to_end; /* atomic: relaxed; written with the lock, read by the hook in the script's thread */
     uint64_t started_us GUARDED_BY(lock);
     char *name GUARDED_BY(lock);
     struct slice *words GUARDED_BY(lock); /* of its command; each owned */
     uint32_t word_count GUARDED_BY(lock);
-} slow;
-
-static _Atomic bool slow_is_to_end; /* atomic, relaxed: what slow.is_to_end says, for the hook; written with the lock */
+} all[WORKERS_MOST + 1]; /* by index of the worker; the last is of who loads data */
 
 void script_busy_setup_options(void)
 {
@@ -51,30 +50,41 @@ void script_busy_setup_options(void)
 void script_busy_setup(void)
 {
     thread_assert_main();
-    spinlock_init(&slow.lock, LOCK_REGISTRY);
+    spinlock_init(&lock, LOCK_REGISTRY);
+}
+
+static struct slow *slow_of(const struct worker *worker)
+{
+    assert(worker->index < countof(all));
+    return &all[worker->index];
 }
 
 static void publish(const struct script_run *run, uint64_t spent_us)
 {
     const struct request *request = run->request;
+    struct slow *slow = slow_of(request->worker);
     uint32_t count = MIN(request->arg_count, (uint32_t)WORDS_SHOWN);
     struct slice *words = mem_alloc(count * sizeof(*words));
     char *name = mem_copy_text(run->name);
 
     for (uint32_t i = 0; i < count; i++)
         words[i] = slice_make(mem_copy(request->args[i].data, request->args[i].size), request->args[i].size);
-    spinlock_acquire(&slow.lock);
-    assert(!slow.is_there && slow.words == NULL); /* one at most */
-    slow.is_there = true;
-    slow.is_function = run->is_function;
-    slow.is_of_master = (request->client->flags & CLIENT_OF_MASTER) != 0;
-    slow.has_written = run->wrote;
-    slow.is_to_end = false;
-    slow.started_us = clock_monotonic_us() - spent_us;
-    slow.name = name;
-    slow.words = words;
-    slow.word_count = count;
-    spinlock_release(&slow.lock);
+    spinlock_acquire(&lock);
+    assert(!slow->is_there && slow->words == NULL);
+    slow->is_there = true;
+    slow->is_function = run->is_function;
+    slow->is_of_master = (request->client->flags & CLIENT_OF_MASTER) != 0;
+    slow->has_written = run->wrote;
+    slow->started_us = clock_monotonic_us() - spent_us;
+    slow->name = name;
+    slow->words = words;
+    slow->word_count = count;
+    spinlock_release(&lock);
+}
+
+static enum busy_kind kind_of(const struct script_run *run)
+{
+    return run->is_function ? BUSY_FUNCTION : BUSY_SCRIPT;
 }
 
 static void begin(struct script_run *run, struct worker *worker, uint64_t spent_us)
@@ -91,42 +101,35 @@ static void begin(struct script_run *run, struct worker *worker, uint64_t spent_
                 "using the %s command. Script name is: %s.",
                 (unsigned long long)(spent_us / 1000), run->is_function ? "FUNCTION KILL" : "SCRIPT KILL", run->name);
     publish(run, spent_us);
-    busy_begin(worker->server, run->is_function ? BUSY_FUNCTION : BUSY_SCRIPT);
+    busy_begin(worker->server, kind_of(run));
 }
 
 void script_busy_end(const struct script_run *run)
 {
-    struct slice *words;
-    uint32_t count;
-    char *name;
+    struct slow *slow, gone;
 
     if (!run->is_slow)
         return;
     worker_assert_self(run->request->worker);
-    busy_end();
+    busy_end(kind_of(run));
     if (run->paused)
         conn_resume(&run->request->client->conn);
     worker_wake(run->request->worker); /* for events that were not served inside */
-    spinlock_acquire(&slow.lock);
-    assert(slow.is_there);
-    slow.is_there = false;
-    name = slow.name;
-    words = slow.words;
-    count = slow.word_count;
-    slow.words = NULL;
-    slow.name = NULL;
-    slow.word_count = 0;
-    atomic_store_explicit(&slow_is_to_end, false, memory_order_relaxed);
-    spinlock_release(&slow.lock);
-    for (uint32_t i = 0; i < count; i++)
-        mem_free((char *)(uintptr_t)words[i].data);
-    mem_free(words);
-    mem_free(name);
+    slow = slow_of(run->request->worker);
+    spinlock_acquire(&lock);
+    assert(slow->is_there);
+    gone = *slow;
+    *slow = (struct slow){.is_there = false};
+    spinlock_release(&lock);
+    for (uint32_t i = 0; i < gone.word_count; i++)
+        mem_free((char *)(uintptr_t)gone.words[i].data);
+    mem_free(gone.words);
+    mem_free(gone.name);
 }
 
-static bool is_killed(void)
+static bool is_killed(const struct worker *worker)
 {
-    return atomic_load_explicit(&slow_is_to_end, memory_order_relaxed);
+    return atomic_load_explicit(&slow_of(worker)->is_to_end, memory_order_relaxed);
 }
 
 static bool server_ends(const struct worker *worker)
@@ -137,7 +140,7 @@ static bool server_ends(const struct worker *worker)
 
 bool script_busy_is_to_end(const struct worker *worker)
 {
-    return is_killed() || server_ends(worker);
+    return is_killed(worker) || server_ends(worker);
 }
 
 uint64_t script_busy_threshold_ms(void)
@@ -150,16 +153,18 @@ uint64_t script_busy_threshold_ms(void)
 /* SCRIPT KILL and the first write exclude each other. */
 bool script_busy_may_write(const struct script_run *run)
 {
-    bool may = true;
+    struct slow *slow;
+    bool may;
 
     if (LIKELY(!run->is_slow))
         return true;
     worker_assert_self(run->request->worker);
-    spinlock_acquire(&slow.lock);
-    assert(slow.is_there);
-    may = !slow.is_to_end;
-    slow.has_written = slow.has_written || may;
-    spinlock_release(&slow.lock);
+    slow = slow_of(run->request->worker);
+    spinlock_acquire(&lock);
+    assert(slow->is_there);
+    may = !is_killed(run->request->worker);
+    slow->has_written = slow->has_written || may;
+    spinlock_release(&lock);
     return may;
 }
 
@@ -167,7 +172,7 @@ bool script_busy_may_write(const struct script_run *run)
  * script's gets past that. */
 static void end_by_error(lua_State *L, struct script_run *run)
 {
-    run->request->is_cut = !is_killed();
+    run->request->is_cut = !is_killed(run->request->worker);
     script_api_watch_all(L);
     lua_pushliteral(L, "Script killed by user with SCRIPT KILL...");
     lua_error(L);
@@ -183,7 +188,7 @@ void script_busy_look(lua_State *L, struct script_host *host)
         return;
     script_host_assert_here(host);
     worker_assert_self(host->worker);
-    if (is_killed())
+    if (is_killed(host->worker))
         end_by_error(L, run);
     spent_us = tick_to_ns(MAX(tick_now(), run->started_tick) - run->started_tick) / 1000;
     /* A script that is not slow runs to its end: otherwise its writes would be incomplete. */
@@ -203,27 +208,39 @@ void script_busy_look(lua_State *L, struct script_host *host)
         end_by_error(L, run);
 }
 
+/* Why it is not to be ended; NULL: it is. */
+static const char *refusal_locked(const struct slow *slow, bool function)
+{
+    spinlock_assert_held(&lock);
+    if (slow->is_of_master)
+        return "UNKILLABLE The busy script was sent by a master instance in the context of replication and cannot be "
+               "killed.";
+    if (slow->has_written)
+        return "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait "
+               "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
+    return slow->is_function != function ? busy_error() : NULL;
+}
+
 void script_busy_kill(struct request *request, bool function)
 {
-    const char *error = NULL;
+    const char *error = "NOTBUSY No scripts in execution right now.";
+    unsigned killed = 0;
 
-    spinlock_acquire(&slow.lock);
-    if (!slow.is_there)
-        error = "NOTBUSY No scripts in execution right now.";
-    else if (slow.is_of_master)
-        error = "UNKILLABLE The busy script was sent by a master instance in the context of replication and cannot be "
-                "killed.";
-    else if (slow.has_written)
-        error = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait "
-                "the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.";
-    else if (slow.is_function != function)
-        error = busy_error();
-    else
-        slow.is_to_end = true;
-    if (error == NULL)
-        atomic_store_explicit(&slow_is_to_end, true, memory_order_relaxed);
-    spinlock_release(&slow.lock);
-    if (error != NULL) {
+    spinlock_acquire(&lock);
+    for (unsigned i = 0; i < countof(all); i++) {
+        const char *refusal;
+
+        if (!all[i].is_there)
+            continue;
+        refusal = refusal_locked(&all[i], function);
+        if (refusal == NULL)
+            atomic_store_explicit(&all[i].is_to_end, true, memory_order_relaxed);
+        else
+            error = refusal;
+        killed += refusal == NULL;
+    }
+    spinlock_release(&lock);
+    if (killed == 0) {
         reply_error(request, error);
         return;
     }
@@ -231,21 +248,34 @@ void script_busy_kill(struct request *request, bool function)
     reply_ok(request);
 }
 
+static const struct slow *find_function_locked(void)
+{
+    spinlock_assert_held(&lock);
+    for (unsigned i = 0; i < countof(all); i++) {
+        if (all[i].is_there && all[i].is_function)
+            return &all[i];
+    }
+    return NULL;
+}
+
 void script_busy_reply(struct request *request)
 {
-    spinlock_acquire(&slow.lock);
-    if (slow.is_there && slow.is_function) {
+    const struct slow *slow;
+
+    spinlock_acquire(&lock);
+    slow = find_function_locked();
+    if (slow != NULL) {
         reply_map(request, 3);
         reply_text(request, "name");
-        reply_text(request, slow.name);
+        reply_text(request, slow->name);
         reply_text(request, "command");
-        reply_array(request, slow.word_count);
-        for (uint32_t i = 0; i < slow.word_count; i++)
-            reply_bulk(request, slow.words[i]);
+        reply_array(request, slow->word_count);
+        for (uint32_t i = 0; i < slow->word_count; i++)
+            reply_bulk(request, slow->words[i]);
         reply_text(request, "duration_ms");
-        reply_int(request, (int64_t)((clock_monotonic_us() - slow.started_us) / 1000));
+        reply_int(request, (int64_t)((clock_monotonic_us() - slow->started_us) / 1000));
     } else {
         reply_null(request);
     }
-    spinlock_release(&slow.lock);
+    spinlock_release(&lock);
 }

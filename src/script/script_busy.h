@@ -1,5 +1,6 @@
 /* Scripts that run for longer than busy-reply-threshold: their name is known, and they can be ended if they have not
- * written. There is at most one: a script needs the scripts' turn or the gate (dispatch.h). */
+ * written. There is at most one for each worker. Several are there at a time if they run beside each other
+ * (script_turn.h). */
 #pragma once
 
 #include <lua.h>
@@ -24,6 +25,6 @@ bool script_busy_is_to_end(const struct worker *worker);
 uint64_t script_busy_threshold_ms(void);            /* UINT64_MAX: never */
 void script_busy_end(const struct script_run *run); /* the script has ended */
 
-/* SCRIPT KILL, FUNCTION KILL. Any worker. */
+/* SCRIPT KILL, FUNCTION KILL: ends all that may be ended; an error if there is none. Any worker. */
 void script_busy_kill(struct request *request, bool function);
-void script_busy_reply(struct request *request); /* for FUNCTION STATS: the running script */
+void script_busy_reply(struct request *request); /* for FUNCTION STATS: the running function */
