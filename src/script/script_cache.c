@@ -7,6 +7,7 @@
 #include "base/spinlock.h"
 #include "base/table.h"
 #include "base/words.h"
+#include "script/script_keys.h"
 #include "server/command/command.h"
 
 #include <stdio.h>
@@ -234,6 +235,15 @@ static struct script *evict_locked(void)
     return oldest;
 }
 
+bool script_keeps_to_keys(struct slice source)
+{
+    struct slice body;
+    uint32_t flags;
+    char error[256];
+
+    return script_read_shebang(source, &flags, &body, error, sizeof(error)) && script_keys_are_declared(body);
+}
+
 static struct script *create(struct slice sha, struct slice source, uint32_t flags, bool stays)
 {
     struct script *script = mem_alloc_zero(sizeof(*script));
@@ -242,6 +252,7 @@ static struct script *create(struct slice sha, struct slice source, uint32_t fla
     memcpy(script->sha, sha.data, SCRIPT_SHA_DIGITS);
     script->hash = hash_bytes(script->sha, SCRIPT_SHA_DIGITS);
     script->flags = flags;
+    script->keeps_to_keys = script_keeps_to_keys(source);
     script->source = mem_copy(source.data, source.size);
     script->source_size = source.size;
     script->stays = stays;

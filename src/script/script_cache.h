@@ -31,6 +31,7 @@ struct script {
     char sha[SCRIPT_SHA_DIGITS + 1]; /* const, as all fields except the atomics and those that the cache guards */
     uint64_t hash;                   /* hash of the sha */
     uint32_t flags;                  /* enum script_flag */
+    bool keeps_to_keys;              /* script_keys.h */
     char *source;
     size_t source_size;
     _Atomic uint32_t references; /* atomic */
@@ -43,6 +44,9 @@ struct script {
 /* Parses the first line "#!lua flags=...". False: `error` has the reply. *body is the text to compile. */
 must_check bool script_read_shebang(struct slice source, uint32_t *flags, struct slice *body, char *error,
                                     size_t error_size);
+
+/* True if the text shows that the script keeps to the keys it is given: script_keys.h. */
+bool script_keeps_to_keys(struct slice source);
 
 void script_cache_setup(void);
 void script_cache_teardown(void);

@@ -68,8 +68,8 @@ static struct script *load(struct request *request, struct script_host *host, st
 static void eval(struct request *request, bool read_only)
 {
     struct script_host *host = host_of(request);
+    struct script *script, *loaded = NULL;
     char sha[SCRIPT_SHA_DIGITS + 1];
-    struct script *script;
     uint32_t key_count;
     bool debugs;
 
@@ -79,10 +79,12 @@ static void eval(struct request *request, bool read_only)
     debugs = debug_session_is_wanted(request);
     if (debugs && !debug_session_begin(host, request, request_arg(request, 1)))
         return;
-    script = load(request, host, request_arg(request, 1), false, sha);
+    script = script_host_find_source(host, request_arg(request, 1));
+    if (script == NULL)
+        script = loaded = load(request, host, request_arg(request, 1), false, sha);
     if (script != NULL)
         script_host_run_script(host, request, script, read_only, key_count);
-    script_release(&script);
+    script_release(&loaded);
     if (debugs)
         debug_session_end(host, request);
 }
@@ -134,6 +136,29 @@ static uint32_t evalsha_flags(uint32_t flags, const struct slice *args, uint32_t
     flags = script != NULL ? script_command_flags(flags, script->flags) : flags;
     script_release(&script);
     return flags;
+}
+
+/* Where this worker has compiled the script, as in most requests, it takes neither a lock nor a look at the text. */
+static bool evalsha_keeps(const struct slice *args, uint32_t arg_count)
+{
+    struct script_host *host = script_host_of_thread();
+    struct script *script = host != NULL && arg_count > 1 ? script_host_find(host, args[1]) : NULL;
+    bool keeps;
+
+    if (script != NULL)
+        return script->keeps_to_keys;
+    script = arg_count > 1 ? script_cache_find(args[1]) : NULL;
+    keeps = script != NULL && script->keeps_to_keys;
+    script_release(&script);
+    return keeps;
+}
+
+static bool eval_keeps(const struct slice *args, uint32_t arg_count)
+{
+    struct script_host *host = script_host_of_thread();
+    const struct script *script = host != NULL && arg_count > 1 ? script_host_find_source(host, args[1]) : NULL;
+
+    return script != NULL ? script->keeps_to_keys : arg_count > 1 && script_keeps_to_keys(args[1]);
 }
 
 static void cmd_eval(struct request *request)
@@ -311,26 +336,30 @@ static const struct command_row script_subcommands[] = {
 
 /* clang-format off */
 const struct command_row script_commands[] = {
-    {.name = "eval", .run = cmd_eval, .flags_of = eval_flags, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "eval", .run = cmd_eval, .flags_of = eval_flags, .keeps_to_keys = eval_keeps,
+     .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .key_notes = NOTE_WRITES,
      .group = "scripting", .since = "2.6.0",
      .summary = "Runs a script.", .complexity = "Depends on the script.",
      .syntax = "EVAL script numkeys [key ...] [arg ...]"},
-    {.name = "evalsha", .run = cmd_evalsha, .flags_of = evalsha_flags, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "evalsha", .run = cmd_evalsha, .flags_of = evalsha_flags, .keeps_to_keys = evalsha_keeps,
+     .arity = -3, .access = ACCESS_STRIPED,
      .flags = "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate script",
      .categories = "@slow @scripting",
      .keys = "RW,ACCESS,UPDATE@index:2@keynum:0,1,1", .group = "scripting", .since = "2.6.0",
      .summary = "Runs a cached script by its SHA-1.", .complexity = "Depends on the script.",
      .syntax = "EVALSHA sha1 numkeys [key ...] [arg ...]"},
-    {.name = "evalsha_ro", .run = cmd_evalsha_ro, .flags_of = evalsha_flags, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "evalsha_ro", .run = cmd_evalsha_ro, .flags_of = evalsha_flags, .keeps_to_keys = evalsha_keeps,
+     .arity = -3, .access = ACCESS_STRIPED,
      .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
      .categories = "@slow @scripting",
      .keys = "RO,ACCESS@index:2@keynum:0,1,1", .group = "scripting", .since = "7.0.0",
      .summary = "Runs a cached script that may not write, by its SHA-1.",
      .complexity = "Depends on the script.", .syntax = "EVALSHA_RO sha1 numkeys [key ...] [arg ...]"},
-    {.name = "eval_ro", .run = cmd_eval_ro, .flags_of = eval_flags, .arity = -3, .access = ACCESS_STRIPED,
+    {.name = "eval_ro", .run = cmd_eval_ro, .flags_of = eval_flags, .keeps_to_keys = eval_keeps,
+     .arity = -3, .access = ACCESS_STRIPED,
      .flags = "readonly noscript stale skip_monitor no_mandatory_keys movablekeys script",
      .categories = "@slow @scripting",
      .keys = "RO,ACCESS@index:2@keynum:0,1,1", .key_notes = NOTE_READS,

@@ -261,9 +261,27 @@ struct script *script_host_find(struct script_host *host, struct slice sha)
     script_host_assert_here(host);
     if (sha.size != SCRIPT_SHA_DIGITS)
         return NULL;
+    compiled = host->last;
+    if (LIKELY(compiled != NULL && compiled_has_sha(compiled, sha.data) && !script_is_dropped(compiled->script)))
+        return compiled->script; /* in lower case already, as in most requests */
     for (size_t i = 0; i < sizeof(lower); i++)
         lower[i] = slice_lower(sha.data[i]);
     compiled = find_compiled(host, slice_make(lower, sizeof(lower)));
+    return compiled != NULL ? compiled->script : NULL;
+}
+
+struct script *script_host_find_source(struct script_host *host, struct slice source)
+{
+    struct script *script = host->last != NULL ? host->last->script : NULL;
+    char sha[SCRIPT_SHA_DIGITS + 1];
+    struct compiled *compiled;
+
+    script_host_assert_here(host);
+    if (LIKELY(script != NULL && !script_is_dropped(script) &&
+               slice_equal(slice_make(script->source, script->source_size), source)))
+        return script;
+    script_sha(source, sha);
+    compiled = find_compiled(host, slice_make(sha, SCRIPT_SHA_DIGITS));
     return compiled != NULL ? compiled->script : NULL;
 }
 
@@ -541,10 +559,20 @@ void script_host_run(struct script_host *host, struct script_run *run)
     client->proto = proto;
 }
 
+/* What script_host_find has found runs, also if SCRIPT FLUSH of another worker drops it just now: it is alive only as
+ * long as it is here. */
+static struct compiled *compiled_of(struct script_host *host, struct script *script)
+{
+    if (host->last == NULL || host->last->script != script)
+        return find_compiled(host, slice_make(script->sha, SCRIPT_SHA_DIGITS));
+    script_mark_used(script);
+    return host->last;
+}
+
 void script_host_run_script(struct script_host *host, struct request *request, struct script *script, bool read_only,
                             uint32_t key_count)
 {
-    struct compiled *compiled = find_compiled(host, slice_make(script->sha, SCRIPT_SHA_DIGITS));
+    struct compiled *compiled = compiled_of(host, script);
     struct buffer error = {0};
     struct script_run run = {.request = request,
                              .name = script->sha,

@@ -13,6 +13,7 @@
 
 struct script_host;
 struct script_host *script_host_here(struct worker *worker); /* this worker's; NULL: no memory for a Lua state */
+struct script_host *script_host_of_thread(void);             /* this thread's; NULL: it has none */
 void script_host_leave(void);                                /* for the loading thread, when it runs no more scripts */
 void script_host_teardown(void);                             /* main thread; all hosts; after the workers have ended */
 
@@ -50,6 +51,8 @@ void script_host_run_script(struct script_host *host, struct request *request, s
                             uint32_t key_count);
 /* Finds a compiled script. NULL: there is none. Not acquired: valid until the host runs something. */
 struct script *script_host_find(struct script_host *host, struct slice sha);
+/* The same by its text. Fast for the one that was found last. */
+struct script *script_host_find_source(struct script_host *host, struct slice source);
 /* False: it does not compile; `error` has the reply. */
 must_check bool script_host_check(struct script_host *host, struct slice body, struct buffer *error);
 

@@ -39,7 +39,6 @@ struct script_host {
     int call_script, note_error, describe_error; /* references */
 };
 
-struct script_host *script_host_of_thread(void);
 static inline void script_host_assert_here(const struct script_host *host) /* asserts that the caller is its thread */
 {
     assert(host == script_host_of_thread());

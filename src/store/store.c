@@ -150,20 +150,32 @@ void stripe_release(struct store *store, struct stripe *stripe)
         store->wake(waiters);
 }
 
-bool stripe_wait(struct stripe *stripe, unsigned thread_index)
+bool stripe_ask(struct stripe *stripe, unsigned thread_index)
 {
     const uint64_t bit = UINT64_C(1) << thread_index;
-    bool asked = (atomic_fetch_or_explicit(&stripe->wait_mask, bit, memory_order_acq_rel) & bit) != 0;
 
-    /* If the bit was set: the thread that removes it wakes us after that, so for this request, too. */
-    if (!asked)
-        fence_heavy(); /* either we see the lock free now, or its holder sees our bit after the release */
+    if ((atomic_fetch_or_explicit(&stripe->wait_mask, bit, memory_order_acq_rel) & bit) != 0)
+        return true;
+    fence_heavy(); /* either we see now that it is free, or its holder sees our bit after the release */
+    return false;
+}
+
+void stripe_ask_no_more(struct stripe *stripe, unsigned thread_index)
+{
+    atomic_fetch_and_explicit(&stripe->wait_mask, ~(UINT64_C(1) << thread_index), memory_order_relaxed);
+}
+
+bool stripe_wait(struct stripe *stripe, unsigned thread_index)
+{
+    /* If it had asked: the thread that removes the bit wakes us after that, so for this request, too. */
+    const bool asked = stripe_ask(stripe, thread_index);
+
     if (atomic_load_explicit(&stripe->lock.holder, memory_order_acquire) != 0)
         return true;
-    /* If the bit was set, it is for another request of this thread, which waits for its wake: the thread that released
-     * the lock may not have read the mask yet. At worst the thread is woken once for nothing. */
+    /* If it had asked, the bit is for another request of this thread, which waits for its wake: the thread that
+     * released the lock may not have read the mask yet. At worst the thread is woken once for nothing. */
     if (!asked)
-        atomic_fetch_and_explicit(&stripe->wait_mask, ~bit, memory_order_relaxed);
+        stripe_ask_no_more(stripe, thread_index);
     return false;
 }
 

@@ -233,6 +233,10 @@ void stripe_release(struct store *store, struct stripe *stripe) NO_THREAD_SAFETY
 /* Asks for a wake-up of thread `thread_index` (0 to 63) at the next release. False: the stripe is free already; try
  * again. A thread may ask for several of its commands, one after the other; it is woken once for all. */
 must_check bool stripe_wait(struct stripe *stripe, unsigned thread_index);
+/* The steps of stripe_wait, for who looks at more than the lock between them: sets the thread's bit, with the heavy
+ * fence (true: it was set); removes it again, by who has set it. */
+must_check bool stripe_ask(struct stripe *stripe, unsigned thread_index);
+void stripe_ask_no_more(struct stripe *stripe, unsigned thread_index);
 
 /* Returns stripe_db, and creates it if needed; the stripe is held. */
 struct stripe_db *stripe_db_use(struct store *store, struct stripe *stripe, unsigned db);

@@ -64,7 +64,7 @@ enum command_flag {
     COMMAND_UNQUEUED = 1 << 25,       /* not printed: runs at once, also inside MULTI */
     COMMAND_ENDS_MULTI = 1 << 26, /* not printed: ends a transaction, so it may run even if memory is above the limit */
     COMMAND_SUBSCRIBED = 1 << 27, /* not printed: allowed for clients with subscriptions over RESP2 */
-    COMMAND_SCRIPT = 1 << 28,     /* not printed: runs a script, which may escalate: one at a time (dispatch.h) */
+    COMMAND_SCRIPT = 1 << 28,     /* not printed: runs a script: takes the turn (script_turn.h) */
     COMMAND_ABSENT = 1 << 29,     /* not printed: not supported, but ACL rules and rename-command may name it */
     COMMAND_OPERATION = 1 << 30   /* not printed: an operation of a peer; clients cannot call it */
 };
@@ -112,6 +112,8 @@ static inline struct slice key_position_name(const struct slice *args, struct ke
 typedef bool (*keys_fn)(const struct slice *args, uint32_t arg_count, struct key_positions *positions);
 typedef enum access_class (*access_class_fn)(const struct slice *args, uint32_t arg_count);
 typedef uint32_t (*flags_fn)(uint32_t flags, const struct slice *args, uint32_t arg_count);
+/* In a worker's thread. False is always right. */
+typedef bool (*keeps_fn)(const struct slice *args, uint32_t arg_count);
 
 /* The arguments that are channels or patterns: users need permission for them (acl_check.h). */
 enum channel_args { CHANNELS_NONE, CHANNELS_FIRST, CHANNELS_ALL, CHANNELS_PATTERNS };
@@ -139,7 +141,8 @@ struct command_row {
     access_class_fn access_of; /* used instead of `access` if the arguments decide */
     keys_fn find_keys;         /* used instead of `keys` if specifications cannot describe them */
     enum channel_args channels;
-    flags_fn flags_of; /* its flags with these arguments, as a script declares them; NULL: its own */
+    flags_fn flags_of;      /* its flags with these arguments, as a script declares them; NULL: its own */
+    keeps_fn keeps_to_keys; /* of COMMAND_SCRIPT: with these arguments it never escalates; NULL: it may */
     const struct command_row *subcommands; /* ends with a row without name */
 };
 

@@ -150,7 +150,7 @@ struct server *server_create(void)
     memset(server, 0, sizeof(*server));
     instance = server;
     gate_init(&server->gate);
-    spinlock_init(&server->script_turn.lock, LOCK_STRIPE);
+    script_turn_init(&server->script_turn);
     journal_init(&server->journal);
     server->store = store_create(STORE_STRIPES_DEFAULT, (unsigned)OPTION_GET(option_databases));
     server->store->wake = wake_waiters;

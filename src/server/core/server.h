@@ -3,6 +3,7 @@
 
 #include "base/gate.h"
 #include "server/core/admission.h"
+#include "server/core/script_turn.h"
 #include "server/core/worker.h"
 #include "store/journal.h"
 #include "store/store.h"
@@ -13,7 +14,7 @@ struct server {
     struct store *store; /* const */
     struct journal journal;
     struct gate gate;
-    struct stripe script_turn;       /* its lock: held by the script that runs with stripes, and taken before them */
+    struct script_turn script_turn;
     struct worker *workers;          /* const */
     unsigned worker_count;           /* const */
     _Atomic uint64_t client_count;   /* atomic: number of connections of all workers */

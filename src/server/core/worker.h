@@ -123,7 +123,8 @@ struct worker {
     struct list roster GUARDED_BY(roster_lock); /* of struct client_card */
     struct list clients;
     struct parking parking;
-    struct stripe *busy_stripe;    /* the stripe that the last command could not lock */
+    struct stripe *busy_stripe;    /* the stripe that the last command could not lock; script_turn.alone: the turn */
+    bool is_outnumbered;           /* the last one did not have the turn to be alone, since scripts shared it */
     uint32_t checked_changes;      /* command_block_changes when the commands were checked that run next */
     _Atomic uint32_t parking_news; /* atomic: enum parking_news, not yet handled */
     struct list leaving_watches;   /* of struct watch_set: sets to be unlinked */

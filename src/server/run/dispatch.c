@@ -529,21 +529,44 @@ void dispatch_run_obeyed(struct request *request)
 
 /* ---------------------------------------------------------------------------------------------- turn of scripts -- */
 
-static bool takes_turn(const struct client *client, const struct command *command)
+enum turn { TURN_NONE, TURN_ALONE, TURN_BESIDE };
+
+/* The turn that the command takes. Debugging needs to be alone. */
+static enum turn turn_of(const struct client *client, const struct job *job)
 {
-    if ((command->flags & COMMAND_SCRIPT) != 0)
-        return true;
+    const struct command *command = job->command;
+
+    if ((command->flags & COMMAND_SCRIPT) != 0) {
+        return (client->flags & CLIENT_SCRIPT_DEBUG) == 0 && command->row->keeps_to_keys != NULL &&
+                       command->row->keeps_to_keys(job->words.args, job->words.arg_count)
+                   ? TURN_BESIDE
+                   : TURN_ALONE;
+    }
     return command->row->access == ACCESS_TRANSACTION && client->transaction != NULL &&
-           (transaction_flags(client->transaction) & COMMAND_SCRIPT) != 0;
+                   (transaction_flags(client->transaction) & COMMAND_SCRIPT) != 0
+               ? TURN_ALONE
+               : TURN_NONE;
 }
 
-/* One at a time may be inside and escalate (gate.h). False: another has the turn; we will be woken. */
-static bool turn_take(struct worker *worker)
+static bool turn_try(struct worker *worker, enum turn kind)
 {
-    struct stripe *turn = &worker->server->script_turn;
+    struct server *server = worker->server;
+    const unsigned spins = stripe_has_waiter(&server->script_turn.alone, worker->index) ? 1 : TURN_SPINS;
 
-    while (!spinlock_acquire_bounded(&turn->lock, stripe_has_waiter(turn, worker->index) ? 1 : TURN_SPINS)) {
-        if (wait_for(worker, turn))
+    if (kind == TURN_BESIDE)
+        return script_turn_join(&server->script_turn, server->store, busy_is_on(), spins);
+    return script_turn_take(&server->script_turn, server->store, spins);
+}
+
+/* False: others have the turn; we will be woken. */
+static bool turn_take(struct worker *worker, enum turn kind)
+{
+    struct script_turn *turn = &worker->server->script_turn;
+
+    while (!turn_try(worker, kind)) {
+        worker->busy_stripe = &turn->alone;
+        worker->is_outnumbered = kind == TURN_ALONE && script_turn_is_shared(turn);
+        if (script_turn_wait(turn, worker->index))
             return false;
     }
     assert(!worker->run.access.is_script && !worker->escalated);
@@ -552,14 +575,20 @@ static bool turn_take(struct worker *worker)
     return true;
 }
 
-static void turn_give(struct worker *worker)
+static void turn_give(struct worker *worker, enum turn kind)
 {
+    struct server *server = worker->server;
+
     assert(worker->run.access.is_script);
     if (worker->escalated) {
+        assert(kind == TURN_ALONE);
         worker->escalated = false;
         gate_descend(&worker->member);
     }
-    stripe_release(worker->server->store, &worker->server->script_turn);
+    if (kind == TURN_BESIDE)
+        script_turn_leave(&server->script_turn, server->store);
+    else
+        script_turn_give(&server->script_turn, server->store);
     spinlock_excuse_stripes(false);
     worker->run.access.is_script = false;
 }
@@ -570,6 +599,7 @@ void dispatch_escalate(struct worker *worker)
     if (worker->run.access.exclusive)
         return;
     assert(worker->run.access.is_script && !worker->escalated);
+    script_turn_assert_alone(&worker->server->script_turn); /* else two would wait for each other */
     gate_escalate(&worker->member);
     worker->escalated = true;
     worker->run.access.exclusive = true;
@@ -627,7 +657,7 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
     stripes_of_keys(worker, keys, key_count);
     if (!gate_enter(&worker->member))
         return false;
-    if (UNLIKELY(loading_runs()) || !turn_take(worker)) {
+    if (UNLIKELY(loading_runs()) || !turn_take(worker, TURN_ALONE)) {
         gate_leave(&worker->member);
         return false;
     }
@@ -645,7 +675,7 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
             undo_end(access);
         access_unlock(access, worker->run.stripes.items, worker->run.stripes.count);
     }
-    turn_give(worker);
+    turn_give(worker, TURN_ALONE);
     gate_leave(&worker->member);
     return locked;
 }
@@ -654,7 +684,8 @@ bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_
 static enum run_result run_striped(struct client *client, const struct job *job, const struct key *keys, bool wait)
 {
     struct worker *worker = client->worker;
-    const bool turn = takes_turn(client, job->command), tracks = (client->flags & CLIENT_TRACKING) != 0;
+    const enum turn turn = turn_of(client, job);
+    const bool tracks = (client->flags & CLIENT_TRACKING) != 0;
     struct reply_place place;
     bool locked;
 
@@ -664,7 +695,7 @@ static enum run_result run_striped(struct client *client, const struct job *job,
         gate_leave(&worker->member);
         return RUN_UNCHECKED;
     }
-    if (UNLIKELY(turn) && !turn_take(worker)) {
+    if (UNLIKELY(turn != TURN_NONE) && !turn_take(worker, turn)) {
         gate_leave(&worker->member);
         return RUN_BUSY;
     }
@@ -675,8 +706,8 @@ static enum run_result run_striped(struct client *client, const struct job *job,
         run_command(client, job, keys, false);
         access_unlock(&worker->run.access, worker->run.stripes.items, worker->run.stripes.count);
     }
-    if (UNLIKELY(turn))
-        turn_give(worker);
+    if (UNLIKELY(turn != TURN_NONE))
+        turn_give(worker, turn);
     gate_leave(&worker->member);
     if (UNLIKELY(tracks) && locked)
         reply_place_close(&place);

@@ -37,8 +37,8 @@ void dispatch_run_obeyed(struct request *request);
  * which has one stamp; `is_alone`: it is the only one. Does what the caller would settle. */
 void dispatch_begin_own(const struct request *request, bool is_alone);
 void dispatch_end_own(struct worker *worker);
-/* The running command is one that takes the scripts' turn, and needs more than it holds: from here to its end, this
- * worker is alone. */
+/* The running command is one that has the scripts' turn alone, or the gate, and needs more than it holds: from here to
+ * its end, this worker is alone. */
 void dispatch_escalate(struct worker *worker);
 
 /* Bytes of input of the running command; 0 if it is not in the input: in EXEC, or after being parked. */
@@ -50,8 +50,8 @@ uint64_t dispatch_journal(struct worker *worker);
 /* The same for the worker of the access. Then serves clients that wait for changed keys, and informs listeners. */
 void dispatch_settle_access(struct access *access);
 
-/* Runs `body` like a script without a client: with the scripts' turn and these keys' stripes; dispatch_escalate may add
- * to them. Its effects are journaled in one piece. False: the stripes or the gate are not free, or data is being
- * loaded; call it again after a wake. The worker's thread, outside of the gate. */
+/* Runs `body` like a script without a client: with the scripts' turn, alone, and these keys' stripes; dispatch_escalate
+ * may add to them. Its effects are journaled in one piece. False: the stripes or the gate are not free, or data is
+ * being loaded; call it again after a wake. The worker's thread, outside of the gate. */
 must_check bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                                      void (*body)(struct worker *worker, void *context), void *context);

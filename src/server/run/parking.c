@@ -65,7 +65,7 @@ static void fini(struct worker *worker)
 /* The last one is the scripts' turn. */
 static uint32_t index_of(const struct server *server, const struct stripe *stripe)
 {
-    return stripe == &server->script_turn ? server->store->stripe_mask + 1 : stripe->index;
+    return stripe == &server->script_turn.alone ? server->store->stripe_mask + 1 : stripe->index;
 }
 
 static struct list *queue_of(struct worker *worker, struct stripe *stripe)
@@ -130,17 +130,27 @@ static void set_asked(struct worker *worker, struct parked *parked, bool asked)
     parked->asked = asked;
 }
 
-/* With many stripes one of them may be held at any time, for example by a script that is run repeatedly: a command that
- * takes all or none might never get them. The gate has a queue. The command asks for it when the busy stripe was
- * released; at worst the next script is inside by then, and all wait for its end. Spinning for each stripe, with the
- * lower ones held, bounds nothing: a script may hold a stripe for longer than others can wait for these. */
+/* Whether the command might try forever. With many stripes one of them may be held at any time, for example by a script
+ * that is run repeatedly. A script that has to be alone may meet others each time, of several workers. */
+static bool may_never_get(const struct worker *worker, const struct parked *parked)
+{
+    const enum access_class class = parked->job.access;
+
+    if (class != ACCESS_STRIPED && class != ACCESS_TRANSACTION)
+        return false;
+    if (worker->busy_stripe == &worker->server->script_turn.alone)
+        return worker->is_outnumbered;
+    return worker->run.stripes.count > MANY_STRIPES;
+}
+
+/* The gate has a queue. The command asks for it when what was busy is released; at worst the next script is inside by
+ * then, and all wait for its end. Spinning for each stripe, with the lower ones held, bounds nothing: a script may hold
+ * a stripe for longer than others can wait for these. */
 static void count_try(struct parked *parked, enum run_result result)
 {
     struct worker *worker = parked->client->worker;
-    const enum access_class class = parked->job.access;
 
-    if (result != RUN_BUSY || (class != ACCESS_STRIPED && class != ACCESS_TRANSACTION) ||
-        worker->busy_stripe == &worker->server->script_turn || worker->run.stripes.count <= MANY_STRIPES)
+    if (result != RUN_BUSY || !may_never_get(worker, parked))
         return;
     if (++parked->tries > atomic_load_explicit(&worker->stats.parked_tries_most, memory_order_relaxed))
         atomic_store_explicit(&worker->stats.parked_tries_most, parked->tries, memory_order_relaxed);

@@ -18,7 +18,7 @@ foreach threads {1 4} {
                 foreach c $others {
                     assert_error "BUSY*" {$c get x}
                     assert_error "BUSY*" {$c flushall}
-                    assert_error "BUSY*" {$c eval {return 1} 0}
+                    assert_error "BUSY*" {$c eval {return redis.call('get', 'x')} 0}
                     $c multi
                     catch {$c get x}
                     assert_equal OK [$c discard]
