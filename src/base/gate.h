@@ -168,7 +168,7 @@ void gate_hand_over(struct gate_member *member);
 void gate_take_over(struct gate_member *member);
 void gate_open(struct gate_member *member); /* wakes the members that wait or ask, except this one: it is running */
 /* From inside: waits until all other members are outside, then is alone until gate_descend. At most one member may do
- * so at a time; the caller guarantees it (only one script runs). The others leave within microseconds, since none waits
- * inside. */
+ * so at a time; the caller guarantees it (scripts that may escalate do not run beside each other). The others leave
+ * within microseconds, since none waits inside. */
 void gate_escalate(struct gate_member *member);
 void gate_descend(struct gate_member *member); /* the member is still inside afterwards */
