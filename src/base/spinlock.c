@@ -3,9 +3,10 @@
 #include <sched.h>
 #include <unistd.h>
 
-THREAD_LOCAL uint32_t spinlock_self = (uint32_t)SPINLOCK_NO_ID; /* global: see the header, as of the two below */
+THREAD_LOCAL uint32_t spinlock_self = (uint32_t)SPINLOCK_NO_ID; /* global: see the header, as of the three below */
 THREAD_LOCAL uint32_t spinlock_held_count;                      /* global: as above */
 THREAD_LOCAL bool spinlock_stripes_are_excused;                 /* global: as above */
+THREAD_LOCAL uint64_t spinlock_waits[LOCK_RANK_COUNT];          /* global: as above */
 
 uint32_t spinlock_self_assign(void)
 {
@@ -39,7 +40,7 @@ void spinlock_rank_assert_may_sleep(void)
 }
 #endif
 
-bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count)
+static bool spin(struct spinlock *lock, unsigned spin_count)
 {
     for (unsigned i = 0; i < spin_count; i++) {
         if (spinlock_try(lock))
@@ -47,6 +48,14 @@ bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count)
         fence_pause();
     }
     return false;
+}
+
+bool spinlock_acquire_bounded(struct spinlock *lock, unsigned spin_count)
+{
+    if (LIKELY(spin_count != 0) && spinlock_try(lock))
+        return true;
+    spinlock_waits[lock->rank]++;
+    return spin(lock, spin_count);
 }
 
 static bool is_alone; /* written once, in the child, by its only thread */
@@ -61,6 +70,7 @@ void spinlock_acquire_slow(struct spinlock *lock)
     assert(!spinlock_is_mine(lock)); /* it would wait for itself */
     if (is_alone)
         _exit(SPINLOCK_FORSAKEN);
-    while (!spinlock_acquire_bounded(lock, 200))
+    spinlock_waits[lock->rank]++;
+    while (!spin(lock, 200))
         sched_yield();
 }

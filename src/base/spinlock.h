@@ -48,6 +48,8 @@ static inline uint32_t spinlock_self_id(void)
 
 extern THREAD_LOCAL uint32_t spinlock_held_count;      /* number of locks that this thread holds */
 extern THREAD_LOCAL bool spinlock_stripes_are_excused; /* see spinlock_excuse_stripes */
+/* How often this thread has found a lock of this rank held, and waited. */
+extern THREAD_LOCAL uint64_t spinlock_waits[LOCK_RANK_COUNT];
 
 /* Debug builds check the order of ranks. */
 #ifdef KEYDB_DEBUG

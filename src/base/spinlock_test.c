@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +74,36 @@ static void child_does_not_wait_for_a_thread_that_is_not_there(void **state)
     assert_int_equal(in_child(take_spare), 0);
     atomic_store(&may_go, true);
     thread_join(&thread);
+}
+
+/* Counted are locks that another thread holds, by rank; not those that are free. */
+static void who_finds_a_lock_held_counts_it(void **state)
+{
+    struct thread thread = {0};
+
+    (void)state;
+    memset(spinlock_waits, 0, sizeof(spinlock_waits));
+    atomic_store(&is_held, false);
+    atomic_store(&may_go, false);
+    spinlock_init(&held, LOCK_JOURNAL);
+    spinlock_init(&spare, LOCK_JOURNAL);
+    thread_start(&thread, "holds", hold, NULL);
+    while (!atomic_load(&is_held))
+        fence_pause();
+    assert_true(spinlock_acquire_bounded(&spare, 10));
+    spinlock_release(&spare);
+    spinlock_acquire(&spare);
+    spinlock_release(&spare);
+    assert_int_equal(spinlock_waits[LOCK_JOURNAL], 0);
+    assert_false(spinlock_acquire_bounded(&held, 10));
+    assert_int_equal(spinlock_waits[LOCK_JOURNAL], 1);
+    atomic_store(&may_go, true);
+    thread_join(&thread);
+    assert_true(spinlock_acquire_bounded(&held, 10));
+    spinlock_release(&held);
+    assert_int_equal(spinlock_waits[LOCK_JOURNAL], 1);
+    for (unsigned rank = 0; rank < LOCK_RANK_COUNT; rank++)
+        assert_true(rank == LOCK_JOURNAL || spinlock_waits[rank] == 0);
 }
 
 static void count_job(void *argument)
@@ -193,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(child_does_not_wait_for_a_thread_that_is_not_there),
+        cmocka_unit_test(who_finds_a_lock_held_counts_it),
         cmocka_unit_test(child_does_work_of_the_background_itself),
 #ifdef KEYDB_DEBUG
         cmocka_unit_test(who_holds_a_lock_neither_sleeps_nor_asks_the_system),
