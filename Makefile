@@ -157,7 +157,7 @@ POWER_CUT_TESTS := $(if $(POWER_CUT_SOURCES),$(shell grep -l 'base/power_cut.h' 
 PRELOAD_SOURCES := $(if $(POWER_CUT_SOURCES),$(wildcard tests/fault/preload.c) $(POWER_CUT_SOURCES))
 LIBRARY_SOURCES := $(filter-out $(TEST_SOURCES) $(POWER_CUT_SOURCES) src/tools/%,$(SOURCES))
 MAIN_SOURCES := $(wildcard src/main.c)
-BENCH_SOURCES := $(wildcard tests/bench/load.c tests/bench/handshakes.c tests/bench/floor_tls.c)
+BENCH_SOURCES := $(wildcard tests/bench/load.c tests/bench/handshakes.c tests/bench/floor_tls.c tests/bench/scaling.c)
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*.c))
 
 object = $(patsubst %.c,$(OUT)/obj/%.o,$(1))

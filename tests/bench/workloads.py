@@ -28,8 +28,9 @@ KEY_BYTES_LIMIT = 110
 CONNECTION_LIMITS = {"plain": 1024, "tls": 18 * 1024}
 CONNECTIONS = {"plain": 5000, "tls": 1000}
 
-# CPU time a command with two threads on the keyspace, as a share of that with one (scaling.c).
-SCALING_BUDGET = 1.1
+# CPU time a command of two threads of one server, as a share of that of two servers of one thread (scaling.c).
+SCALING_WORKLOADS = "?et uniform 32 plain"
+SCALING_BUDGET = 1.05
 SCALING_ROUNDS = 7
 
 # CPU time a step of the sorted index, as a share of a skiplist's (zindex.c).
