@@ -6,8 +6,9 @@
  * clock) is not the program's doing. So beside n threads of one server stand n servers of one thread each, which share
  * nothing: "apart". Printed are medians of rounds in which one thread, n apart and n together take turns:
  *
- *     ns         processor time a command of the workers' threads: of the median turn of the loop, since a machine with
- *                other work disturbs some; without what writing the requests took
+ *     ns         processor time a command of the workers' threads, without what writing the requests took. It is of
+ *                the median turn of the loop, of those in which no thread lost its processor and all of them ran: so
+ *                other work of the machine does little harm. nan: there were too few, as it has too much
  *     x          n together against n apart: the median of the rounds' ratios. 1: threads cost each other nothing
  *     M/s        million commands a second of all threads of this server
  *     stripe     stripes found held by another thread, in 100 commands
@@ -63,6 +64,7 @@ int server_main(int argc, char **argv);
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -78,6 +80,7 @@ enum {
     ROUNDS_MOST = 1001,
     TURNS_MOST = 1 << 15, /* of a worker in a round; later ones are not noted */
     TURNS_LEAST = 20,
+    TURNS_FEW = 6,   /* a round with fewer that count does not */
     WARM_SHARE = 4,  /* the first part of a round fills the caches */
     COUNTS_MOST = 8, /* 1, 2, 4, ... 64 threads */
     PATIENCE_MS = 60000
@@ -174,7 +177,14 @@ struct round {
 /* What a worker has done in a round; the worker's while it runs. */
 struct measure {
     uint64_t thread_ns; /* all of the thread's */
-    uint64_t wall_ns, commands, stripe_waits, journal_waits;
+    uint64_t wall_ns, commands;
+};
+
+/* One turn of the loop. */
+struct turn {
+    uint64_t from_ns, to_ns; /* of the monotonic clock */
+    uint64_t cpu_ns, stripe_waits, journal_waits;
+    uint64_t losses; /* of its processor, to somebody else */
 };
 
 /* Owner: the worker's thread while a round runs, else the driving thread. */
@@ -187,10 +197,10 @@ struct runner {
     char *input;        /* requests of this turn */
     size_t given, size; /* of it: bytes that dispatch has taken; all */
     bool has_begun;
-    double *turns; /* processor time a command of each turn, ns */
+    struct turn *turns;
     unsigned turn_count;
-    uint64_t turn_from_ns; /* where this turn began; 0: it does not count */
-    uint64_t entered_cpu_ns, began_wall_ns, began_stripe_waits, began_journal_waits;
+    struct turn now; /* with the counts where it began; from_ns 0: it does not count */
+    uint64_t entered_cpu_ns, began_wall_ns;
     struct measure done;
 };
 
@@ -230,14 +240,12 @@ static void begin(struct runner *runner)
     runner->done = (struct measure){0};
     runner->given = runner->size = 0;
     runner->turn_count = 0;
-    runner->turn_from_ns = 0;
+    runner->now.from_ns = 0;
     runner->has_begun = true;
     atomic_fetch_add(&round->arrived, 1);
     while (atomic_load(&round->arrived) != round->count)
         sched_yield();
     runner->began_wall_ns = clock_ns(CLOCK_MONOTONIC);
-    runner->began_stripe_waits = spinlock_waits[LOCK_STRIPE];
-    runner->began_journal_waits = spinlock_waits[LOCK_JOURNAL];
 }
 
 static void end(struct runner *runner)
@@ -246,8 +254,6 @@ static void end(struct runner *runner)
 
     done->thread_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - runner->entered_cpu_ns;
     done->wall_ns += clock_ns(CLOCK_MONOTONIC) - runner->began_wall_ns;
-    done->stripe_waits = spinlock_waits[LOCK_STRIPE] - runner->began_stripe_waits;
-    done->journal_waits = spinlock_waits[LOCK_JOURNAL] - runner->began_journal_waits;
     runner->has_begun = false;
     atomic_fetch_add(&runner->round->ended, 1);
 }
@@ -286,13 +292,32 @@ static void give_requests(struct runner *runner)
     }
 }
 
+/* The counts at this moment. */
+static struct turn look(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_THREAD, &usage);
+    return (struct turn){.from_ns = clock_ns(CLOCK_MONOTONIC),
+                         .cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                         .stripe_waits = spinlock_waits[LOCK_STRIPE],
+                         .journal_waits = spinlock_waits[LOCK_JOURNAL],
+                         .losses = (uint64_t)usage.ru_nivcsw};
+}
+
 /* The turn before is over, with all that the loop does at its end. */
 static void note_turn(struct runner *runner)
 {
-    const uint64_t spent_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - runner->turn_from_ns;
+    const struct turn *before = &runner->now, after = look();
 
-    if (runner->turn_from_ns != 0 && runner->turn_count < TURNS_MOST)
-        runner->turns[runner->turn_count++] = (double)spent_ns / TURN_REQUESTS;
+    if (before->from_ns != 0 && runner->turn_count < TURNS_MOST)
+        runner->turns[runner->turn_count++] = (struct turn){.from_ns = before->from_ns,
+                                                            .to_ns = after.from_ns,
+                                                            .cpu_ns = after.cpu_ns - before->cpu_ns,
+                                                            .stripe_waits = after.stripe_waits - before->stripe_waits,
+                                                            .journal_waits = after.journal_waits -
+                                                                             before->journal_waits,
+                                                            .losses = after.losses - before->losses};
 }
 
 static bool is_warm(const struct runner *runner)
@@ -310,7 +335,7 @@ static void turn(struct worker *worker, struct mail *mail)
     if (runner->given == runner->size) {
         note_turn(runner);
         write_requests(runner);
-        runner->turn_from_ns = is_warm(runner) ? clock_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+        runner->now = is_warm(runner) ? look() : (struct turn){0};
     }
     give_requests(runner);
     if (UNLIKELY(runner->client->parked != NULL))
@@ -493,7 +518,7 @@ static void make_runners(void)
     memset(bench.runners, 0, bench.thread_count * sizeof(struct runner));
     for (unsigned i = 0; i < bench.thread_count; i++) {
         bench.runners[i].draws = malloc(DRAWS * sizeof(uint32_t));
-        bench.runners[i].turns = malloc(TURNS_MOST * sizeof(double));
+        bench.runners[i].turns = malloc(TURNS_MOST * sizeof(struct turn));
         bench.runners[i].input = malloc((size_t)TURN_REQUESTS * REQUEST_BYTES_MOST);
     }
 }
@@ -559,18 +584,46 @@ static int compare_doubles(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-static double median_turn(unsigned count)
+/* Of a turn, the share in which this worker ran, too, and did not lose its processor. *at: where to look, in order. */
+static double covered(const struct turn *turn, const struct runner *runner, unsigned *at)
 {
-    static double turns[WORKERS_MOST * TURNS_MOST];
+    uint64_t sum = 0;
+
+    while (*at < runner->turn_count && runner->turns[*at].to_ns <= turn->from_ns)
+        ++*at;
+    for (unsigned i = *at; i < runner->turn_count && runner->turns[i].from_ns < turn->to_ns; i++) {
+        if (runner->turns[i].losses == 0)
+            sum += MIN(turn->to_ns, runner->turns[i].to_ns) - MAX(turn->from_ns, runner->turns[i].from_ns);
+    }
+    return (double)sum / (double)(turn->to_ns - turn->from_ns);
+}
+
+/* Turns in which nobody lost its processor to somebody else, and all others ran. */
+static void look_at_turns(struct figures *figures, unsigned count)
+{
+    static double times[WORKERS_MOST * TURNS_MOST];
     size_t length = 0;
 
     for (unsigned i = 0; i < count; i++) {
-        memcpy(turns + length, bench.runners[i].turns, bench.runners[i].turn_count * sizeof(double));
-        length += bench.runners[i].turn_count;
+        unsigned at[WORKERS_MOST] = {0};
+
+        for (unsigned k = 0; k < bench.runners[i].turn_count; k++) {
+            const struct turn *turn = &bench.runners[i].turns[k];
+            bool counts = turn->losses == 0;
+
+            for (unsigned other = 0; other < count && counts; other++)
+                counts = other == i || covered(turn, &bench.runners[other], &at[other]) > 0.7;
+            if (!counts)
+                continue;
+            times[length++] = (double)turn->cpu_ns / TURN_REQUESTS;
+            figures->stripe_waits += (double)turn->stripe_waits / TURN_REQUESTS;
+            figures->journal_waits += (double)turn->journal_waits / TURN_REQUESTS;
+        }
     }
-    assert(length >= TURNS_LEAST);
-    qsort(turns, length, sizeof(double), compare_doubles);
-    return turns[length / 2];
+    qsort(times, length, sizeof(double), compare_doubles);
+    figures->ns = length >= TURNS_FEW ? times[length / 2] : NAN;
+    figures->stripe_waits /= (double)MAX(length, 1U);
+    figures->journal_waits /= (double)MAX(length, 1U);
 }
 
 static struct figures measure_round(unsigned count)
@@ -588,28 +641,30 @@ static struct figures measure_round(unsigned count)
         commands += (double)done->commands;
         others_ns -= (double)done->thread_ns;
         figures.million_a_second += (double)done->commands / (double)done->wall_ns * 1000;
-        figures.stripe_waits += (double)done->stripe_waits;
-        figures.journal_waits += (double)done->journal_waits;
     }
     figures.parked = (double)(parked_commands() - parked) / commands;
-    figures.ns = median_turn(count);
-    figures.stripe_waits /= commands;
-    figures.journal_waits /= commands;
+    look_at_turns(&figures, count);
     figures.others_ns = others_ns / commands;
     return figures;
 }
 
-/* Of each figure for itself. */
+/* Of each figure for itself; of rounds that count. */
 static struct figures median(const struct figures *rounds, unsigned count)
 {
     struct figures result;
     double column[ROUNDS_MOST];
 
     for (size_t at = 0; at < sizeof(result); at += sizeof(double)) {
-        for (unsigned i = 0; i < count; i++)
-            memcpy(&column[i], (const char *)&rounds[i] + at, sizeof(double));
-        qsort(column, count, sizeof(double), compare_doubles);
-        memcpy((char *)&result + at, &column[count / 2], sizeof(double));
+        unsigned length = 0;
+
+        for (unsigned i = 0; i < count; i++) {
+            memcpy(&column[length], (const char *)&rounds[i] + at, sizeof(double));
+            length += !isnan(rounds[i].share);
+        }
+        qsort(column, length, sizeof(double), compare_doubles);
+        if (length == 0)
+            column[0] = NAN;
+        memcpy((char *)&result + at, &column[length / 2], sizeof(double));
     }
     return result;
 }
@@ -758,7 +813,7 @@ static void measure(const struct workload *workload, const double *zipf)
             apart[k][i] = measure_apart(counts[k] - 1);
             together[k][i] = measure_round(counts[k]);
             together[k][i].share = together[k][i].ns / apart[k][i].ns;
-            apart[k][i].share = 1;
+            apart[k][i].share = apart[k][i].ns / apart[k][i].ns; /* 1, if it counts */
         }
     }
     for (unsigned k = 0; k < length; k++) {
