@@ -8,6 +8,10 @@
 
 #include <stdio.h>
 
+static_assert(offsetof(struct journal, lag_bound_offset) + sizeof(uint64_t) ==
+                  offsetof(struct journal, lock) + CACHE_LINE_BYTES,
+              "what an append writes, one cache line");
+
 enum { TAIL_COPY_BYTES = 32768 }; /* of a record in the tail: longer ones refer to their large bulk strings */
 
 void journal_init(struct journal *journal)
@@ -90,7 +94,8 @@ void journal_fini(struct journal *journal)
 static void look_at_memory_locked(struct journal *journal)
 {
     spinlock_assert_held(&journal->lock);
-    if (journal->memory_limit_bytes != 0 && UNLIKELY(journal_memory_locked(journal) > journal->memory_limit_bytes))
+    if (journal->memory_limit_bytes != 0 && UNLIKELY(journal_memory_locked(journal) > journal->memory_limit_bytes) &&
+        !atomic_load_explicit(&journal->wants_tending, memory_order_relaxed)) /* all read its cache line */
         atomic_store_explicit(&journal->wants_tending, true, memory_order_relaxed);
 }
 
@@ -584,6 +589,25 @@ static void look_at_length_locked(struct journal *journal)
         (void)journal_look_at_lag_locked(journal, false);
 }
 
+enum { FETCHED_TOGETHER_BYTES = 2048 };
+
+/* Fetches the cache lines that these effects will take, all at once. What write_ahead has fetched is there if this
+ * thread was the last one to append. Else the lines are with the thread that was, and each store would wait for one of
+ * them, with the lock held. */
+static ALWAYS_INLINE void fetch_room_locked(const struct journal *journal, const struct effects *effects)
+{
+    const struct journal_block *block = journal->newest;
+    const size_t bytes = MIN(effects->bytes.size + effects->count * sizeof(struct record),
+                             (size_t)FETCHED_TOGETHER_BYTES);
+    const char *at;
+
+    if (UNLIKELY(block == NULL))
+        return;
+    at = block->data + atomic_load_explicit(&block->used, memory_order_relaxed);
+    for (size_t line = 0; line < bytes; line += CACHE_LINE_BYTES)
+        __builtin_prefetch(at + line, 1); /* where that is no memory nothing happens */
+}
+
 /* `stamps` NULL: without. It is inlined with all that it calls for each effect: as functions these cost 45 instructions
  * an effect where nothing is stamped. */
 static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effects *effects, bool transaction,
@@ -595,6 +619,7 @@ static ALWAYS_INLINE uint64_t append(struct journal *journal, const struct effec
     if (effects->count > countof(few))
         records = mem_alloc(effects->count * sizeof(struct record *));
     spinlock_acquire(&journal->lock);
+    fetch_room_locked(journal, effects);
     if (whole)
         append_text_locked(journal, multi, sizeof(multi) - 1, effects->items[0].db, JOURNAL_BEGINS | FOR_FILES_ALONE);
     for (uint32_t first = 0, end; first < effects->count; first = end) {
@@ -672,6 +697,7 @@ uint64_t journal_append_singles(struct journal *journal, const struct effects *e
     if (UNLIKELY(effects->count > countof(few)))
         records = mem_alloc(effects->count * sizeof(struct record *));
     spinlock_acquire(&journal->lock);
+    fetch_room_locked(journal, effects);
     *previous = last = journal->previous_stamp;
     for (uint32_t i = 0; i < effects->count; i++) {
         const struct effect *effect = &effects->items[i];

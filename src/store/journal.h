@@ -78,50 +78,57 @@ struct journal_stamp {
 };
 #define JOURNAL_NOWHERE UINT64_MAX
 
+/* Three groups of cache lines. Commands that append nothing read only the first, so it does not move between
+ * processors while others append. An append writes only the first line of the second. */
 struct journal {
-    _Atomic bool on;            /* atomic: switched with the gate owned, read with stripes held */
-    _Atomic bool stamps;        /* atomic: likewise */
-    _Atomic bool has_peers;     /* atomic: relaxed; likewise: somebody reads operations */
-    _Atomic bool is_lagging;    /* atomic: relaxed; changed under the lock */
-    _Atomic unsigned lag_flags; /* atomic: relaxed; likewise, with it: the flags of the reader that lags */
-    _Atomic bool wants_tending; /* atomic: relaxed; journal_tend has something to do */
-    _Atomic bool is_tended;     /* atomic: a thread is in journal_tend */
-    struct spinlock lock;       /* rank LOCK_JOURNAL */
-    struct journal_block *oldest GUARDED_BY(lock);
-    struct journal_block *newest GUARDED_BY(lock);
-    uint64_t end_offset GUARDED_BY(lock);       /* bytes of the stream appended so far */
-    uint64_t unstreamed_bytes GUARDED_BY(lock); /* likewise, of records that take nothing of it */
-    int last_db GUARDED_BY(lock);               /* database of the last record; -1: the next record selects */
-    unsigned stream_db GUARDED_BY(lock);        /* the database that is selected at the end of the stream */
-    uint64_t free_position GUARDED_BY(lock);    /* where the next block begins, if there is none now */
-    struct journal_tail *tail GUARDED_BY(lock); /* where blocks are made; NULL: in memory of the process */
-    uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
-    _Atomic uint64_t unkept_position;           /* atomic: relaxed; written under the lock */
-    unsigned keepers GUARDED_BY(lock);          /* enum journal_keeper: on also without readers */
-    uint64_t origin GUARDED_BY(lock);           /* of the stamps */
-    uint64_t previous_stamp GUARDED_BY(lock);   /* the last one that a record has; 0: none */
-    struct stamp_clock clock GUARDED_BY(lock);
-    unsigned reader_count GUARDED_BY(lock);
-    struct list readers GUARDED_BY(lock);
-    uint64_t retention_bytes GUARDED_BY(lock);
-    uint64_t memory_bytes GUARDED_BY(lock); /* of all blocks, without the blobs they reference */
-    _Atomic uint64_t passing_bytes;         /* atomic: relaxed; see journal_passing_bytes */
-    /* Beyond it blocks go to the file, if a reader lets them; 0: no limit. */
-    uint64_t memory_limit_bytes GUARDED_BY(lock);
-    /* Of the file: beyond it, or where the file system gets short, the reader furthest behind is lost; 0: no limit. */
-    uint64_t spill_limit_bytes GUARDED_BY(lock);
-    uint64_t spill_reserve_bytes GUARDED_BY(lock); /* what the file system has left at least */
-    uint64_t lag_bound_offset GUARDED_BY(lock);    /* no reader lags as long as the end is not beyond this offset */
-    unsigned spilled_count GUARDED_BY(lock);       /* number of blocks in the file */
-    uint64_t spilled_bytes GUARDED_BY(lock), spilled_total_bytes GUARDED_BY(lock); /* now; since the start */
-    struct list in_memory GUARDED_BY(lock);                                        /* blocks, oldest first */
-    struct journal_spill *spill;                                                   /* const after init */
-    struct list fetches GUARDED_BY(lock);                                          /* blocks to be read from the file */
-    const struct journal_reader *calling GUARDED_BY(lock);                         /* its on_change runs; or NULL */
+    /* --- read by every command, written when the journal is switched or somebody lags --- */
+    CACHE_ALIGNED _Atomic bool on; /* atomic: switched with the gate owned, read with stripes held */
+    _Atomic bool stamps;           /* atomic: likewise */
+    _Atomic bool has_peers;        /* atomic: relaxed; likewise: somebody reads operations */
+    _Atomic bool is_lagging;       /* atomic: relaxed; changed under the lock */
+    _Atomic unsigned lag_flags;    /* atomic: relaxed; likewise, with it: the flags of the reader that lags */
+    _Atomic bool wants_tending;    /* atomic: relaxed; journal_tend has something to do */
+    _Atomic bool is_tended;        /* atomic: a thread is in journal_tend */
+    struct journal_spill *spill;   /* const after init */
     /* const after start. on_lag is called with stripes and the lock held: it may use atomics only. on_lag_over is
      * called with neither held. */
     void (*on_lag)(bool lags);
     void (*on_lag_over)(void);
+
+    /* --- of each append --- */
+    CACHE_ALIGNED struct spinlock lock; /* rank LOCK_JOURNAL */
+    struct journal_block *oldest GUARDED_BY(lock);
+    struct journal_block *newest GUARDED_BY(lock);
+    uint64_t end_offset GUARDED_BY(lock);       /* bytes of the stream appended so far */
+    uint64_t unstreamed_bytes GUARDED_BY(lock); /* likewise, of records that take nothing of it */
+    uint64_t nonce GUARDED_BY(lock);            /* the tail's; 0: none */
+    int last_db GUARDED_BY(lock);               /* database of the last record; -1: the next record selects */
+    unsigned stream_db GUARDED_BY(lock);        /* the database that is selected at the end of the stream */
+    uint64_t lag_bound_offset GUARDED_BY(lock); /* no reader lags as long as the end is not beyond this offset */
+
+    /* --- the rest: appends read some of it, and write it for a new block, without a tail and while they stamp --- */
+    uint64_t retention_bytes GUARDED_BY(lock);
+    uint64_t memory_bytes GUARDED_BY(lock); /* of all blocks, without the blobs they reference */
+    /* Beyond it blocks go to the file, if a reader lets them; 0: no limit. */
+    uint64_t memory_limit_bytes GUARDED_BY(lock);
+    uint64_t free_position GUARDED_BY(lock);    /* where the next block begins, if there is none now */
+    struct journal_tail *tail GUARDED_BY(lock); /* where blocks are made; NULL: in memory of the process */
+    _Atomic uint64_t unkept_position;           /* atomic: relaxed; written under the lock */
+    unsigned keepers GUARDED_BY(lock);          /* enum journal_keeper: on also without readers */
+    unsigned reader_count GUARDED_BY(lock);
+    uint64_t origin GUARDED_BY(lock);         /* of the stamps */
+    uint64_t previous_stamp GUARDED_BY(lock); /* the last one that a record has; 0: none */
+    struct stamp_clock clock GUARDED_BY(lock);
+    struct list readers GUARDED_BY(lock);
+    _Atomic uint64_t passing_bytes; /* atomic: relaxed; see journal_passing_bytes */
+    /* Of the file: beyond it, or where the file system gets short, the reader furthest behind is lost; 0: no limit. */
+    uint64_t spill_limit_bytes GUARDED_BY(lock);
+    uint64_t spill_reserve_bytes GUARDED_BY(lock); /* what the file system has left at least */
+    unsigned spilled_count GUARDED_BY(lock);       /* number of blocks in the file */
+    uint64_t spilled_bytes GUARDED_BY(lock), spilled_total_bytes GUARDED_BY(lock); /* now; since the start */
+    struct list in_memory GUARDED_BY(lock);                                        /* blocks, oldest first */
+    struct list fetches GUARDED_BY(lock);                                          /* blocks to be read from the file */
+    const struct journal_reader *calling GUARDED_BY(lock);                         /* its on_change runs; or NULL */
 };
 
 void journal_init(struct journal *journal);
