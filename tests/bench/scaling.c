@@ -184,7 +184,7 @@ struct measure {
 struct turn {
     uint64_t from_ns, to_ns; /* of the monotonic clock */
     uint64_t cpu_ns, stripe_waits, journal_waits;
-    uint64_t losses; /* of its processor, to somebody else */
+    uint64_t losses; /* of its processor: to somebody else, or it slept as its client was parked */
 };
 
 /* Owner: the worker's thread while a round runs, else the driving thread. */
@@ -302,7 +302,7 @@ static struct turn look(void)
                          .cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID),
                          .stripe_waits = spinlock_waits[LOCK_STRIPE],
                          .journal_waits = spinlock_waits[LOCK_JOURNAL],
-                         .losses = (uint64_t)usage.ru_nivcsw};
+                         .losses = (uint64_t)(usage.ru_nivcsw + usage.ru_nvcsw)};
 }
 
 /* The turn before is over, with all that the loop does at its end. */
