@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Scripts beside each other: EVALSHA by two clients, each with keys of its own, on one worker and on two.
+"""Scripts beside each other: EVALSHA by four clients, each with keys of its own, on one worker and on two.
 
     scripts.py --server BIN [--server BIN2 ...] [--rounds N] [--steps N]
 
@@ -9,7 +9,8 @@
     undeclared  GET of a key that is not declared: such scripts are alone
 
 With many steps the client takes little of the processors. Rounds of one and of two workers alternate. Prints medians:
-requests a second, the server's processor time a request, and how many times as many requests two workers served.
+requests a second, the server's processor time a request, and how many workers had work they could do: they ran, or
+waited for a processor that others used. On a machine that is busy this tells more than requests a second.
 """
 import argparse
 import os
@@ -29,8 +30,8 @@ KINDS = {
     "undeclared": (0, "redis.call('GET', ARGV[2])"),
 }
 SCRIPT = "for i = 1, tonumber(ARGV[1]) do %s end return 1"
-PIPELINE = 4
-CLIENTS = 2
+PIPELINE = 16
+CLIENTS = 4
 
 
 class Client(threading.Thread):
@@ -46,16 +47,20 @@ class Client(threading.Thread):
         self.connection.close()
 
 
-def processor_seconds(process):
-    with open("/proc/%d/stat" % process.pid) as stat:
-        fields = stat.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def seconds_of_threads(process):
+    """Seconds that the threads ran, and that they waited for a processor."""
+    ran = waited = 0
+    for task in os.listdir("/proc/%d/task" % process.pid):
+        with open("/proc/%d/task/%s/schedstat" % (process.pid, task)) as stat:
+            fields = stat.read().split()
+        ran, waited = ran + int(fields[0]) / 1e9, waited + int(fields[1]) / 1e9
+    return ran, waited
 
 
 def measure(binary, workers, kind, steps, seconds=1.0):
-    """Requests a second, and microseconds of processor time for each."""
+    """Requests a second, microseconds of processor time for each, and the number of workers that could run."""
     key_count, call = KINDS[kind]
-    server = Server(binary, ["--min-clients-per-thread", "1"], threads=workers)
+    server = Server(binary, ["--min-clients-per-thread", "1", "--active-client-balancing", "no"], threads=workers)
     try:
         control = Connection(server.port, 5)
         sha = control.command("SCRIPT", "LOAD", SCRIPT % call)[1]
@@ -66,10 +71,10 @@ def measure(binary, workers, kind, steps, seconds=1.0):
         for client in clients:
             client.start()
         time.sleep(0.2)
-        begin, before, ticks = time.monotonic(), sum(c.count for c in clients), processor_seconds(server.process)
+        begin, before, start = time.monotonic(), sum(c.count for c in clients), seconds_of_threads(server.process)
         time.sleep(seconds)
-        count = sum(c.count for c in clients) - before
-        spent, elapsed = processor_seconds(server.process) - ticks, time.monotonic() - begin
+        count, end = sum(c.count for c in clients) - before, seconds_of_threads(server.process)
+        elapsed = time.monotonic() - begin
         for client in clients:
             client.stopped = True
         for client in clients:
@@ -77,7 +82,7 @@ def measure(binary, workers, kind, steps, seconds=1.0):
         control.close()
     finally:
         server.stop()
-    return count / elapsed, spent * 1e6 / count
+    return count / elapsed, (end[0] - start[0]) * 1e6 / count, (sum(end) - sum(start)) / elapsed
 
 
 def main():
@@ -91,11 +96,10 @@ def main():
         for kind in options.kinds:
             rounds = [[measure(binary, workers, kind, options.steps) for workers in (1, 2)]
                       for _ in range(options.rounds)]
-            rates = [statistics.median(row[column][0] for row in rounds) for column in (0, 1)]
-            times = [statistics.median(row[column][1] for row in rounds) for column in (0, 1)]
-            print("%s  %-10s  1 worker: %6.0f/s %7.1f us   2 workers: %6.0f/s %7.1f us   x %.2f" %
-                  (binary, kind, rates[0], times[0], rates[1], times[1],
-                   statistics.median(row[1][0] / row[0][0] for row in rounds)), flush=True)
+            one, two = ([statistics.median(row[column][what] for row in rounds) for what in range(3)]
+                        for column in (0, 1))
+            print("%s  %-10s  1 worker: %6.0f/s %7.1f us  %.2f   2 workers: %6.0f/s %7.1f us  %.2f" %
+                  (binary, kind, *one, *two), flush=True)
 
 
 if __name__ == "__main__":
