@@ -195,7 +195,7 @@ foreach threads {1 4} {
             foreach c $clients {
                 $c -send get busy
                 $c -send flushdb
-                $c -send eval {return 1} 0
+                $c -send eval {return redis.call('get', 'busy')} 0
             }
             foreach c $clients {
                 foreach i {1 2 3} {
