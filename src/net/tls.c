@@ -405,16 +405,10 @@ bool tls_decrypt_aside(struct conn *conn, struct slice cipher, char *data, size_
 }
 
 /* Keeps input for a handshake until it is its turn. */
-static COLD void session_hold(struct conn *conn, const char *data, size_t size)
+static void session_hold(struct conn *conn, const char *data, size_t size)
 {
     struct tls_session *session = conn->tls;
 
-    if (size > HELD_MAX_BYTES - session->held_size) {
-        mem_free(session->error);
-        session->error = mem_copy_text("more bytes than a handshake has");
-        conn_close_for(conn, CONN_CLOSED_HANDSHAKE, 0);
-        return;
-    }
     session->held = mem_realloc(session->held, session->held_size + size);
     memcpy(session->held + session->held_size, data, size);
     session->held_size += size;
@@ -422,10 +416,23 @@ static COLD void session_hold(struct conn *conn, const char *data, size_t size)
         wait_append(session);
 }
 
+/* More than a handshake has: requests stand behind its last flight, so it has to be over now. */
+static COLD void got_handshake(struct conn *conn, const char *data, size_t size)
+{
+    if (conn->tls->held_size + size > HELD_MAX_BYTES)
+        tls_feed_held(conn);
+    if ((conn->flags & CONN_CLOSING) != 0)
+        return;
+    if ((conn->flags & CONN_HANDSHAKE) != 0)
+        session_hold(conn, data, size);
+    else
+        session_feed(conn, data, size);
+}
+
 void tls_got_cipher(struct conn *conn, char *data, size_t size)
 {
     if (UNLIKELY((conn->flags & CONN_HANDSHAKE) != 0))
-        session_hold(conn, data, size);
+        got_handshake(conn, data, size);
     else
         session_feed(conn, data, size);
 }
