@@ -374,7 +374,7 @@ with_server {maxmemory 6mb} {
         assert_reply {status OK} r set k v
     }
 
-    test "EXEC is refused when memory is short and a queued command may need some" {} {
+    test "EXEC is refused when memory is short and a queued command may need some" {keydb} {
         set used [info_field used_memory memory]
         foreach {queued answer} {
             {set k v} {error {EXECABORT Transaction discarded because of: OOM command not allowed when used memory >\
@@ -389,7 +389,8 @@ with_server {maxmemory 6mb} {
             assert_equal [join $answer] [join [r -typed exec]]
             assert_refused "ERR EXEC without MULTI" r exec
             r multi
-            assert_refused "OOM command not allowed when used memory > 'maxmemory'." r get k
+            assert_reply {status QUEUED} r get k
+            assert_refused "OOM command not allowed when used memory > 'maxmemory'." r incr n
             assert_reply {status OK} r discard
             assert_reply {bulk v} r get k
         }

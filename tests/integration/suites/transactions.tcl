@@ -466,12 +466,17 @@ with_server {enable-debug-command yes} {
         assert_equal N $flags
     }
 
-    test "beyond maxmemory a transaction can only be ended" {} {
+    test "beyond maxmemory a transaction queues what needs no memory, and can be ended" {keydb} {
         set oom "OOM command not allowed when used memory > 'maxmemory'."
         set other [connect]
         with_config {maxmemory 1} {
             $other multi
-            foreach command {{watch k} {unwatch} {multi} {ping} {get k} {set k v} {client id} {hello 3}} {
+            foreach command {{unwatch} {ping} {get k} {del k} {client id}} {
+                assert_reply {status QUEUED} $other {*}$command
+            }
+            assert_equal 5 [llength [$other exec]]
+            $other multi
+            foreach command {{set k v} {rpush l a}} {
                 assert_refused $oom $other {*}$command
             }
             assert_refused $::aborted $other exec
