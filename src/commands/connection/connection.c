@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/version.h"
 #include "commands/connection/client_control.h"
+#include "commands/connection/client_filter.h"
 #include "commands/connection/client_tracking.h"
 #include "commands/shared/families.h"
 #include "replication/master_client.h"
@@ -336,41 +337,6 @@ static void cmd_client_reply(struct request *request)
 
 /* ------------------------------------------------------------------------------------------------ CLIENT: others -- */
 
-/* Types as clients name them. */
-enum client_type { CLIENT_TYPE_NORMAL, CLIENT_TYPE_REPLICA, CLIENT_TYPE_PUBSUB, CLIENT_TYPE_MASTER };
-
-static bool parse_client_type(struct request *request, uint32_t index, enum client_type *type)
-{
-    static const struct {
-        const char *word;
-        enum client_type type;
-    } words[] = {
-        {"normal", CLIENT_TYPE_NORMAL}, {"slave", CLIENT_TYPE_REPLICA}, {"replica", CLIENT_TYPE_REPLICA},
-        {"pubsub", CLIENT_TYPE_PUBSUB}, {"master", CLIENT_TYPE_MASTER}, {"primary", CLIENT_TYPE_MASTER},
-    };
-
-    for (size_t i = 0; i < countof(words); i++) {
-        if (request_arg_is(request, index, words[i].word)) {
-            *type = words[i].type;
-            return true;
-        }
-    }
-    reply_errorf(request, "ERR Unknown client type '%.*s'", shown_size(request_arg(request, index)),
-                 request_arg(request, index).data);
-    return false;
-}
-
-static enum client_type card_type(const struct client_card *card)
-{
-    const uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
-
-    if ((flags & CLIENT_REPLICA) != 0)
-        return CLIENT_TYPE_REPLICA;
-    if ((flags & CLIENT_MASTER) != 0)
-        return CLIENT_TYPE_MASTER;
-    return (flags & CLIENT_PUBSUB) != 0 ? CLIENT_TYPE_PUBSUB : CLIENT_TYPE_NORMAL;
-}
-
 static bool is_being_killed(const struct client_card *card)
 {
     return (atomic_load_explicit(&card->requests, memory_order_relaxed) & CLIENT_REQUEST_KILL) != 0;
@@ -386,8 +352,8 @@ struct roster_lines {
     struct buffer text;
     struct roster_line *items;
     size_t count, capacity;
-    bool any_type;
-    enum client_type type;
+    const struct client_filter *filter;
+    const struct client_card *skipped; /* NULL: nobody */
 };
 
 static void add_line(const struct client_card *card, void *context)
@@ -395,7 +361,7 @@ static void add_line(const struct client_card *card, void *context)
     struct roster_lines *lines = context;
     struct roster_line line = {.id = card->id, .offset = lines->text.size};
 
-    if (is_being_killed(card) || (!lines->any_type && card_type(card) != lines->type))
+    if (is_being_killed(card) || card == lines->skipped || !client_filter_takes(lines->filter, card))
         return;
     client_card_print(card, &lines->text);
     buffer_append_char(&lines->text, '\n');
@@ -447,18 +413,25 @@ static void restore_own_card(struct request *request)
     client_show_running(request->client, request->command, conn_kept_size(&request->client->conn), 0);
 }
 
-static void reply_roster(struct request *request, const struct roster_lines *filter, bool by_id)
+static void cmd_client_list(struct request *request)
 {
-    struct roster_lines lines = *filter;
+    struct roster_lines lines = {.filter = NULL};
+    struct client_filter filter;
     struct buffer text = {0};
 
+    client_filter_init(&filter, request);
+    if (!client_filter_parse(&filter, 2, false))
+        return;
+    lines.filter = &filter;
+    if (filter.skips_me)
+        lines.skipped = &request->client->card;
     show_own_card(request);
     server_each_client(request->worker->server, add_line, &lines);
     master_client_visit(add_line, &lines);
     restore_own_card(request);
     if (lines.count != 0)
         qsort(lines.items, lines.count, sizeof(struct roster_line), compare_lines);
-    if (by_id) {
+    if (client_filter_is_ids(&filter)) {
         append_lines_of_ids(request, &text, &lines);
     } else {
         for (size_t i = 0; i < lines.count; i++)
@@ -468,29 +441,6 @@ static void reply_roster(struct request *request, const struct roster_lines *fil
     buffer_fini(&text);
     buffer_fini(&lines.text);
     ARRAY_FINI(&lines);
-}
-
-static void cmd_client_list(struct request *request)
-{
-    struct roster_lines filter = {.any_type = true};
-    bool by_id = false;
-    int64_t id;
-
-    if (request->arg_count == 4 && request_arg_is(request, 2, "type")) {
-        filter.any_type = false;
-        if (!parse_client_type(request, 3, &filter.type))
-            return;
-    } else if (request->arg_count > 3 && request_arg_is(request, 2, "id")) {
-        by_id = true;
-        for (uint32_t i = 3; i < request->arg_count; i++) {
-            if (!request_arg_range(request, i, INT64_MIN, INT64_MAX, &id, "ERR Invalid client ID"))
-                return;
-        }
-    } else if (request->arg_count != 2) {
-        reply_syntax_error(request);
-        return;
-    }
-    reply_roster(request, &filter, by_id);
 }
 
 static void cmd_client_info(struct request *request)
@@ -505,128 +455,45 @@ static void cmd_client_info(struct request *request)
     buffer_fini(&text);
 }
 
-/* Whom CLIENT KILL means; data NULL or 0: any. */
+/* Whom CLIENT KILL means. */
 struct victims {
     const struct client *asking;
-    uint64_t id;
-    struct slice address, local_address, user;
-    int64_t least_age_s;
-    int64_t now_us; /* monotonic */
-    bool any_type, skip_me;
-    enum client_type type;
+    struct client_filter filter;
     bool me;     /* the sender is among them; it is closed after its reply */
     bool master; /* the link to the master is */
 };
-
-static bool is_meant(const struct client_card *card, const struct victims *victims)
-{
-    return (victims->id == 0 || card->id == victims->id) &&
-           (victims->address.data == NULL || slice_equal_text(victims->address, card->address)) &&
-           (victims->local_address.data == NULL || slice_equal_text(victims->local_address, card->local_address)) &&
-           (victims->user.data == NULL || (card->user != NULL && slice_equal(victims->user, card->user->name))) &&
-           (victims->any_type || card_type(card) == victims->type) &&
-           (victims->now_us - card->created_us) / (1000 * 1000) >= victims->least_age_s;
-}
 
 static void meet_master(const struct client_card *card, void *context)
 {
     struct victims *victims = context;
 
-    victims->master = is_meant(card, victims);
+    victims->master = client_filter_takes(&victims->filter, card);
 }
 
 static bool is_victim(struct client_card *card, void *context)
 {
     struct victims *victims = context;
 
-    if (is_being_killed(card) || !is_meant(card, victims))
+    if (is_being_killed(card) || !client_filter_takes(&victims->filter, card))
         return false;
     if (card != &victims->asking->card)
         return true;
-    victims->me = !victims->skip_me;
+    victims->me = !victims->filter.skips_me;
     return false;
-}
-
-static bool is_user(struct slice name)
-{
-    struct acl_user *user = acl_find(name);
-    bool found = user != NULL;
-
-    acl_user_release(&user);
-    return found;
-}
-
-static bool parse_victim_option(struct request *request, uint32_t index, struct victims *victims)
-{
-    struct slice value = request_arg(request, index + 1);
-    int64_t number;
-
-    if (request_arg_is(request, index, "id")) {
-        if (!request_arg_range(request, index + 1, 1, INT64_MAX, &number, "ERR client-id should be greater than 0"))
-            return false;
-        victims->id = (uint64_t)number;
-    } else if (request_arg_is(request, index, "type")) {
-        victims->any_type = false;
-        return parse_client_type(request, index + 1, &victims->type);
-    } else if (request_arg_is(request, index, "addr")) {
-        victims->address = value;
-    } else if (request_arg_is(request, index, "laddr")) {
-        victims->local_address = value;
-    } else if (request_arg_is(request, index, "user")) {
-        if (!is_user(value)) {
-            reply_errorf(request, "ERR No such user '%.*s'", shown_size(value), value.data);
-            return false;
-        }
-        victims->user = value;
-    } else if (request_arg_is(request, index, "skipme") && slice_equal_text_nocase(value, "yes")) {
-        victims->skip_me = true;
-    } else if (request_arg_is(request, index, "skipme") && slice_equal_text_nocase(value, "no")) {
-        victims->skip_me = false;
-    } else if (request_arg_is(request, index, "maxage")) {
-        if (!request_arg_range(request, index + 1, INT64_MIN, INT64_MAX, &number,
-                               "ERR maxage is not an integer or out of range"))
-            return false;
-        if (number <= 0) {
-            reply_error(request, "ERR maxage should be greater than 0");
-            return false;
-        }
-        victims->least_age_s = number;
-    } else {
-        reply_syntax_error(request);
-        return false;
-    }
-    return true;
-}
-
-static bool parse_victims(struct request *request, struct victims *victims)
-{
-    if (request->arg_count == 3) {
-        victims->address = request_arg(request, 2);
-        victims->skip_me = false;
-        return true;
-    }
-    if (request->arg_count % 2 != 0) {
-        reply_syntax_error(request);
-        return false;
-    }
-    for (uint32_t i = 2; i < request->arg_count; i += 2) {
-        if (!parse_victim_option(request, i, victims))
-            return false;
-    }
-    return true;
 }
 
 static void cmd_client_kill(struct request *request)
 {
-    struct victims victims = {.asking = request->client,
-                              .any_type = true,
-                              .skip_me = true,
-                              .now_us = (int64_t)clock_monotonic_us()};
+    const bool is_old_form = request->arg_count == 3; /* the address alone */
+    struct victims victims = {.asking = request->client};
     struct worker *worker = request->worker;
     uint64_t workers = 0;
     unsigned count;
 
-    if (!parse_victims(request, &victims))
+    client_filter_init(&victims.filter, request);
+    if (is_old_form)
+        client_filter_of_address(&victims.filter, 2);
+    else if (!client_filter_parse(&victims.filter, 2, true))
         return;
     count = server_request_clients(worker, CLIENT_REQUEST_KILL, is_victim, &victims, &workers) + victims.me;
     master_client_visit(meet_master, &victims);
@@ -667,10 +534,15 @@ static void cmd_client_help(struct request *request)
         "    * LADDR (<ip:port>|<unixsocket>:0): address of the server",
         "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
         "    * USER <username>",
+        "    * IP <ip>, NAME <name>, LIB-NAME <name>, LIB-VER <version>, DB <number>, FLAGS <letters>: as CLIENT LIST "
+        "has",
+        "      them",
         "    * MAXAGE <seconds>: minimum age",
+        "    * IDLE <seconds>: minimum time since the last command",
         "    * SKIPME (YES|NO): skip this connection (default: yes)",
-        "LIST [TYPE (NORMAL|MASTER|REPLICA|PUBSUB)] [ID <client-id> [<client-id> ...]]",
-        "    Return one line for each connection.",
+        "    NOT-ID and so on, but for the last three: those for which it is not so. ID takes several ids.",
+        "LIST [<option> <value> [...]]",
+        "    Return one line for each connection; options as those of KILL, with SKIPME NO as default.",
         "NO-EVICT (ON|OFF)",
         "    Exempt this connection from eviction of clients.",
         "NO-TOUCH (ON|OFF)",
@@ -698,6 +570,12 @@ static void cmd_client_help(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
+/* NOT-ID and so on are told by HELP. */
+#define CLIENT_FILTERS                                                                                \
+    "ID client-id [client-id ...]|TYPE (normal|master|slave|replica|pubsub|primary)|USER username|"   \
+    "ADDR ip:port|LADDR ip:port|IP ip|NAME name|LIB-NAME lib-name|LIB-VER lib-ver|DB db|FLAGS flags|" \
+    "SKIPME (YES|NO)|MAXAGE maxage|IDLE idle"
+
 #define CLIENT_ROW_MINE                                                                                   \
     .access = ACCESS_FREE, .flags = "noscript loading stale sentinel", .categories = "@slow @connection", \
     .group = "connection", .complexity = "O(1)"
@@ -723,15 +601,13 @@ static const struct command_row client_subcommands[] = {
      .tips = "nondeterministic_output"},
     {.name = "kill", .run = cmd_client_kill, .arity = -3, CLIENT_ROW_ADMIN, .since = "2.4.0",
      .summary = "Closes connections.", .complexity = "O(N) where N is the number of connections",
-     .syntax = "CLIENT KILL (ip:port|(ID client-id|TYPE (normal|master|slave|replica|pubsub)|USER username|"
-               "ADDR ip:port|LADDR ip:port|SKIPME (YES|NO)|MAXAGE maxage) [(ID client-id|TYPE (normal|master|slave|"
-               "replica|pubsub)|USER username|ADDR ip:port|LADDR ip:port|SKIPME (YES|NO)|MAXAGE maxage) ...])",
+     .syntax = "CLIENT KILL (ip:port|(" CLIENT_FILTERS ") [(" CLIENT_FILTERS ") ...])",
      .arg_since = "ID:2.8.12 TYPE:2.8.12 master:3.2.0 replica:5.0.0 LADDR:6.2.0 MAXAGE:7.4.0",
      .history = "2.8.12=The form with options.|2.8.12=The option ID.|3.2.0=The type master.|"
                 "5.0.0=The type replica, another word for slave.|6.2.0=The option LADDR.|7.4.0=The option MAXAGE."},
     {.name = "list", .run = cmd_client_list, .arity = -2, CLIENT_ROW_ADMIN, .since = "2.4.0",
      .summary = "Describes all connections.", .complexity = "O(N) where N is the number of connections",
-     .syntax = "CLIENT LIST [TYPE (normal|master|replica|pubsub)] [ID client-id [client-id ...]]",
+     .syntax = "CLIENT LIST [(" CLIENT_FILTERS ") ...]",
      .arg_since = "TYPE:5.0.0 ID:6.2.0", .tips = "nondeterministic_output",
      .history = "2.8.12=The field id.|5.0.0=The option TYPE.|6.0.0=The field user.|6.2.0=The option ID, and the fields "
                 "laddr, argv-mem, tot-mem and redir.|7.0.0=The fields resp, multi-mem, rbs and rbp.|"

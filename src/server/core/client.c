@@ -550,37 +550,36 @@ void client_close_all(struct worker *worker)
         conn_close(&container_of(node, struct client, node)->conn);
 }
 
-static void append_flags(struct buffer *buffer, const struct client_card *card)
+void client_card_flags(const struct client_card *card, char letters[sizeof(CLIENT_FLAG_LETTERS)])
 {
-    uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
-    size_t before = buffer->size;
+    static const struct {
+        uint32_t flags;
+        char letter;
+    } rows[] = {
+        {CLIENT_MONITOR, 'O'},
+        {CLIENT_REPLICA, 'S'},
+        {CLIENT_MASTER | CLIENT_AS_MASTER, 'M'},
+        {CLIENT_PUBSUB, 'P'},
+        {0, 'x'},
+        {CLIENT_BLOCKED | CLIENT_PAUSED, 'b'},
+        {CLIENT_TRACKING, 't'},
+        {CLIENT_TRACKING_BROKEN, 'R'},
+        {CLIENT_TRACKING_BCAST, 'B'},
+        {CLIENT_UNIX, 'U'},
+        {CLIENT_NO_EVICT, 'e'},
+        {CLIENT_NO_TOUCH, 'T'},
+    };
+    const bool is_queueing = atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0;
+    const uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
+    unsigned count = 0;
 
-    if ((flags & CLIENT_MONITOR) != 0)
-        buffer_append_char(buffer, 'O');
-    if ((flags & CLIENT_REPLICA) != 0)
-        buffer_append_char(buffer, 'S');
-    if ((flags & (CLIENT_MASTER | CLIENT_AS_MASTER)) != 0)
-        buffer_append_char(buffer, 'M');
-    if ((flags & CLIENT_PUBSUB) != 0)
-        buffer_append_char(buffer, 'P');
-    if (atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0)
-        buffer_append_char(buffer, 'x');
-    if ((flags & (CLIENT_BLOCKED | CLIENT_PAUSED)) != 0)
-        buffer_append_char(buffer, 'b');
-    if ((flags & CLIENT_TRACKING) != 0)
-        buffer_append_char(buffer, 't');
-    if ((flags & CLIENT_TRACKING_BROKEN) != 0)
-        buffer_append_char(buffer, 'R');
-    if ((flags & CLIENT_TRACKING_BCAST) != 0)
-        buffer_append_char(buffer, 'B');
-    if ((flags & CLIENT_UNIX) != 0)
-        buffer_append_char(buffer, 'U');
-    if ((flags & CLIENT_NO_EVICT) != 0)
-        buffer_append_char(buffer, 'e');
-    if ((flags & CLIENT_NO_TOUCH) != 0)
-        buffer_append_char(buffer, 'T');
-    if (buffer->size == before)
-        buffer_append_char(buffer, 'N');
+    for (size_t i = 0; i < countof(rows); i++) {
+        if (rows[i].flags != 0 ? (flags & rows[i].flags) != 0 : is_queueing)
+            letters[count++] = rows[i].letter;
+    }
+    if (count == 0)
+        letters[count++] = 'N';
+    letters[count] = '\0';
 }
 
 uint64_t client_card_memory_bytes(const struct client_card *card)
@@ -609,6 +608,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     uint64_t query_capacity = atomic_load_explicit(&card->query_capacity, memory_order_relaxed);
     uint64_t read_bytes = atomic_load_explicit(&card->read_bytes, memory_order_relaxed);
     uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
+    char letters[sizeof(CLIENT_FLAG_LETTERS)];
 
     assert(card->worker == NULL || spinlock_is_mine(&card->worker->roster_lock) || worker_is_mine(card->worker));
     buffer_printf(buffer,
@@ -616,7 +616,8 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   card->address, card->local_address, card->fd, card->name != NULL ? card->name : "",
                   (long long)(((int64_t)clock_monotonic_us() - card->created_us) / (1000 * 1000)),
                   (long long)(MAX(now_ms - atomic_load_explicit(&card->active_ms, memory_order_relaxed), 0) / 1000));
-    append_flags(buffer, card);
+    client_card_flags(card, letters);
+    buffer_append_text(buffer, letters);
     buffer_printf(
         buffer,
         " db=%u sub=%u psub=%u ssub=%u multi=%d watch=%u qbuf=%llu qbuf-free=%llu argv-mem=%llu multi-mem=%llu"

@@ -240,3 +240,6 @@ bool client_card_claim(struct client_card *card, enum client_wait how); /* false
  * caller's own or a copy. */
 struct buffer;
 void client_card_print(const struct client_card *card, struct buffer *buffer);
+/* Its letters in the field `flags`, with a zero byte behind them. */
+#define CLIENT_FLAG_LETTERS "OSMPxbtRBUeTN"
+void client_card_flags(const struct client_card *card, char letters[sizeof(CLIENT_FLAG_LETTERS)]);

@@ -297,4 +297,96 @@ with_server {} {
         $c ping
         assert_equal 0 [dict get [lindex [client_lines [r client list id $id]] 0] idle]
     }
+
+    # Whom a filter means is known from the fields of the whole list.
+    test "the filters of CLIENT LIST and CLIENT KILL, and their opposites" {keydb} {
+        r acl setuser u on nopass +@all ~* &*
+        foreach {name db user library version} {a 1 default one 1.0 b 2 u one 2.0 c 2 default two 2.0 {} 0 u {} {}} {
+            set c [connect]
+            if {$user eq "u"} {
+                $c auth u x
+            }
+            $c client setname $name
+            $c client setinfo lib-name $library
+            $c client setinfo lib-ver $version
+            $c select $db
+            lappend others $c
+        }
+        [lindex $others 0] multi
+        [lindex $others 1] subscribe x
+        [lindex $others 2] client no-touch on
+        [lindex $others 2] client tracking on bcast
+        set all [client_lines [r client list]]
+        assert_equal 5 [llength $all]
+        set line [lindex $all 2]
+        set ip [join [lrange [split [dict get $line addr] :] 0 end-1] :]
+        foreach {words condition} [list \
+            "id [dict get $line id]" {$id == [dict get $line id]} \
+            "id [dict get $line id] 999999 [dict get [lindex $all 0] id]" \
+                {$id in [list [dict get $line id] [dict get [lindex $all 0] id]]} \
+            "addr [dict get $line addr]" {$addr eq [dict get $line addr]} \
+            "laddr [dict get $line laddr]" {$laddr eq [dict get $line laddr]} \
+            "ip $ip" 1   "ip 1.2.3.4" 0   "user u" {$user eq "u"}   "user default" {$user eq "default"} \
+            "name b" {$name eq "b"}   "name {}" {$name eq ""}   "lib-name one" {${lib-name} eq "one"} \
+            "lib-ver 2.0" {${lib-ver} eq "2.0"}   "db 2" {$db == 2}   "type pubsub" {"P" in [split $flags ""]} \
+            "type normal" {"P" ni [split $flags ""]}   "type primary" 0   "flags tB" {[string match *t*B* $flags]} \
+            "flags x" {"x" in [split $flags ""]}   "flags TB" {[string match *B*T* $flags]} \
+            "flags N" {$flags eq "N"} \
+        ] {
+            set meant {}
+            set others_of {}
+            foreach one $all {
+                dict with one {
+                    lappend [expr {[expr $condition] ? "meant" : "others_of"}] $id
+                }
+            }
+            set not "not-[lindex $words 0] [lrange $words 1 end]"
+            set found [lmap one [client_lines [r client list {*}$words]] {dict get $one id}]
+            assert_equal $meant [lsort -integer $found] $words
+            assert_equal $others_of [lmap one [client_lines [r client list {*}$not]] {dict get $one id}] $not
+            assert_equal {} [client_lines [r client list {*}$words {*}$not]] "$words $not"
+        }
+        assert_equal 4 [llength [client_lines [r client list skipme yes]]]
+        assert_equal 5 [llength [client_lines [r client list skipme no not-db 15]]]
+        assert_equal 1 [llength [client_lines [r client list db 2 user u]]]
+        assert_equal 1 [llength [client_lines [r client list db 1 db 2 user u]]] "the last one counts"
+        assert_equal {} [client_lines [r client list maxage 1000]]
+        assert_equal {} [client_lines [r client list idle 1000]]
+        assert_reply {int 0} r client kill idle 1000
+        assert_reply {int 2} r client kill db 2
+        assert_reply {int 1} r client kill not-user u not-name nobody
+        assert_reply {int 1} r client kill id 999999 [dict get [lindex [client_lines [r client list user u]] 0] id]
+        assert_equal 1 [llength [client_lines [r client list]]]
+        set last [connect]
+        assert_reply {int 0} $last client kill id [$last client id]
+        assert_reply {int 1} $last client kill id [$last client id] skipme no
+        assert {[$last -closed]}
+        r acl deluser u
+    }
+
+    test "filters refuse" {keydb} {
+        foreach {words error} {
+            {id} "syntax error"   {foo bar} "syntax error"   {not-maxage 1} "syntax error"
+            {not-skipme yes} "syntax error"
+            {not- x} "syntax error"   {skipme maybe} "syntax error"   {addr} "syntax error"   {id 1 addr} "syntax error"
+            {user nobody} "No such user 'nobody'"   {not-user nobody} "No such user 'nobody'"
+            {type foo} "Unknown client type 'foo'"   {db 16} "DB index is out of range"
+            {db -1} "DB index is out of range"
+            {db x} "DB index is out of range"   {flags Nz} "Unknown flags found in the provided filter: Nz"
+            {maxage 0} "maxage should be greater than 0"   {maxage x} "maxage is not an integer or out of range"
+            {idle 0} "idle should be greater than 0"   {idle x} "idle is not an integer or out of range"
+        } {
+            assert_refused "ERR $error" r client list {*}$words
+            if {$words ne "id" && $words ne "addr"} {
+                assert_refused "ERR $error" r client kill {*}$words
+            }
+        }
+        assert_refused "ERR Invalid client ID" r client list id x
+        assert_refused "ERR Invalid client ID" r client list not-id x
+        foreach words {{id 0} {id x} {id 1 -1} {not-id 0}} {
+            assert_refused "ERR client-id should be greater than 0" r client kill {*}$words
+        }
+        assert_refused "ERR No such client" r client kill 1.2.3.4:5
+        assert_reply {status PONG} r ping
+    }
 }
