@@ -46,6 +46,7 @@ static void start(void)
         bitmap_commands,
         hyperloglog_commands,
         hash_commands,
+        hash_ex_commands,
         list_commands,
         set_commands,
         sorted_set_commands,

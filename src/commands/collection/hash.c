@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/number.h"
+#include "commands/collection/fields.h"
 #include "commands/shared/operations.h"
 #include "commands/shared/random_count.h"
 #include "commands/shared/scan_options.h"
@@ -123,24 +124,6 @@ static void cmd_hincrby(struct request *request)
     reply_int(request, number);
 }
 
-/* The effect of a field's having this deadline; none if it has none. */
-static void field_deadline_effect(struct request *request, struct slice field, int64_t expire_ms)
-{
-    char text[NUMBER_I64_SPACE];
-    struct slice when;
-
-    if (expire_ms == EXPIRE_NEVER)
-        return;
-    when = slice_make(text, number_format_i64(text, expire_ms));
-    if (expire_ms <= FIELD_DEADLINE_MOST_MS)
-        effect_add(request,
-                   (const struct slice[]){SLICE("HPEXPIREAT"), request_arg(request, 1), when, SLICE("FIELDS"),
-                                          SLICE("1"), field},
-                   6);
-    else
-        effect_add(request, (const struct slice[]){SLICE("PEXPIREMEMBERAT"), request_arg(request, 1), field, when}, 4);
-}
-
 static void cmd_hincrbyfloat(struct request *request)
 {
     char scratch[NUMBER_I64_SPACE], digits[NUMBER_LONG_DOUBLE_HUMAN_SPACE];
@@ -173,16 +156,8 @@ static void cmd_hincrbyfloat(struct request *request)
                4);
     operation_add(request, request->args, request->arg_count);
     if (edit.has_deadlines) /* which HSET forgets */
-        field_deadline_effect(request, request_arg(request, 2),
+        field_effect_deadline(request, request_arg(request, 2),
                               entry_member_expire_ms(change_entry(&edit.change), request_arg(request, 2)));
-}
-
-static void end_removal(struct edit *edit)
-{
-    if (hash_count(edit->value) == 0)
-        edit_end_empty(edit, EVENT_HASH, "hdel");
-    else
-        edit_end(edit, EVENT_HASH, "hdel");
 }
 
 static void cmd_hdel(struct request *request)
@@ -202,7 +177,7 @@ static void cmd_hdel(struct request *request)
     }
     if (removed > 0) {
         edit_forget_args(&edit, 2, 1);
-        end_removal(&edit);
+        fields_end(&edit, "hdel");
     }
     operation_members_end(&changed);
     reply_int(request, removed);
@@ -251,7 +226,7 @@ static void cmd_hrename(struct request *request)
     effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), to, buffer_slice(&copy)}, 4);
     if (!slice_equal(from, to))
         effect_add(request, (const struct slice[]){SLICE("HDEL"), request_arg(request, 1), from}, 3);
-    field_deadline_effect(request, to, expire_ms);
+    field_effect_deadline(request, to, expire_ms);
     buffer_fini(&copy);
 }
 
@@ -262,23 +237,12 @@ static bool read_hash(struct request *request, struct value *hash)
     return typed_read(request, &request->keys[0], TYPE_HASH, hash);
 }
 
-static void reply_field(struct request *request, struct value hash, struct slice field)
-{
-    char scratch[NUMBER_I64_SPACE];
-    struct slice value;
-
-    if (hash.data != NULL && hash_get(hash, field, scratch, &value))
-        reply_bulk(request, value);
-    else
-        reply_null(request);
-}
-
 static void cmd_hget(struct request *request)
 {
     struct value hash;
 
     if (read_hash(request, &hash))
-        reply_field(request, hash, request_arg(request, 2));
+        field_reply(request, hash, request_arg(request, 2));
 }
 
 static void cmd_hmget(struct request *request)
@@ -289,7 +253,7 @@ static void cmd_hmget(struct request *request)
         return;
     reply_array(request, request->arg_count - 2);
     for (uint32_t i = 2; i < request->arg_count; i++)
-        reply_field(request, hash, request_arg(request, i));
+        field_reply(request, hash, request_arg(request, i));
 }
 
 static void cmd_hexists(struct request *request)

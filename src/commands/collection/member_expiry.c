@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/number.h"
+#include "commands/collection/fields.h"
 #include "commands/keys/expire.h"
 #include "commands/shared/operations.h"
 #include "commands/shared/typed.h"
@@ -12,29 +13,6 @@
 /* ---------------------------------------------------------------------------------------------------- of fields -- */
 
 enum { NO_FIELD = -2, NO_DEADLINE = -1, NOT_MET = 0, DONE = 1, GONE = 2 }; /* replies for a field */
-
-/* FIELDS numfields field [field ...]: arguments [first, end). */
-struct fields {
-    uint32_t first, end;
-};
-
-static bool parse_fields(struct request *request, uint32_t index, const char *count_error, struct fields *fields)
-{
-    int64_t count;
-
-    if (!request_arg_is(request, index, "FIELDS")) {
-        reply_error(request, "ERR Mandatory argument FIELDS is missing or not at the right position");
-        return false;
-    }
-    if (!request_arg_range(request, index + 1, 1, INT64_MAX, &count, count_error))
-        return false;
-    if (count != (int64_t)request->arg_count - index - 2) {
-        reply_error(request, "ERR The `numfields` parameter must match the number of arguments");
-        return false;
-    }
-    *fields = (struct fields){index + 2, request->arg_count};
-    return true;
-}
 
 static void reply_no_key(struct request *request, struct fields fields)
 {
@@ -83,7 +61,7 @@ struct hexpire {
     uint32_t done_count;
 };
 
-static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t due_ms)
+static int64_t expire_field(struct hexpire *hexpire, struct slice field)
 {
     struct edit *edit = &hexpire->edit;
 
@@ -93,33 +71,7 @@ static int64_t expire_field(struct hexpire *hexpire, struct slice field, int64_t
                          hexpire->expire_ms))
         return NOT_MET;
     hexpire->done[hexpire->done_count++] = field;
-    if (hexpire->expire_ms <= due_ms) {
-        edit_forget(edit, field);
-        (void)hash_remove(&edit->value, field);
-        return GONE;
-    }
-    change_member_expire(&edit->change, field, hexpire->expire_ms);
-    edit->has_deadlines = true;
-    return DONE;
-}
-
-/* The effect for replicas: the fields that are gone, or their deadlines. */
-static void hexpire_effect(struct request *request, const struct hexpire *hexpire, bool is_past)
-{
-    struct slice *words = mem_alloc((5 + hexpire->done_count) * sizeof(*words));
-    char text[NUMBER_I64_SPACE], count[NUMBER_I64_SPACE];
-    uint32_t used = 0;
-
-    words[used++] = is_past ? SLICE("HDEL") : SLICE("HPEXPIREAT");
-    words[used++] = request_arg(request, 1);
-    if (!is_past) {
-        words[used++] = slice_make(text, number_format_i64(text, hexpire->expire_ms));
-        words[used++] = SLICE("FIELDS");
-        words[used++] = slice_make(count, number_format_i64(count, hexpire->done_count));
-    }
-    memcpy(&words[used], hexpire->done, hexpire->done_count * sizeof(*words));
-    effect_set(request, words, used + hexpire->done_count);
-    mem_free(words);
+    return field_live_until(edit, field, hexpire->expire_ms) ? DONE : GONE;
 }
 
 static void hexpire_fields(struct request *request, struct hexpire *hexpire, struct fields fields)
@@ -130,34 +82,13 @@ static void hexpire_fields(struct request *request, struct hexpire *hexpire, str
     hexpire->done_count = 0;
     reply_array(request, fields.end - fields.first);
     for (uint32_t i = fields.first; i < fields.end; i++)
-        reply_int(request, expire_field(hexpire, request_arg(request, i), request->access->due_ms));
+        reply_int(request, expire_field(hexpire, request_arg(request, i)));
     if (hexpire->done_count != 0) {
-        if (hash_count(hexpire->edit.value) == 0)
-            edit_end_empty(&hexpire->edit, EVENT_HASH, "hdel");
-        else
-            edit_end(&hexpire->edit, EVENT_HASH, is_past ? "hdel" : "hexpire");
-        hexpire_effect(request, hexpire, is_past);
+        fields_end(&hexpire->edit, is_past ? "hdel" : "hexpire");
+        effect_none(request);
+        fields_effect_deadline(request, hexpire->expire_ms, hexpire->done, hexpire->done_count);
     }
     mem_free(hexpire->done);
-}
-
-static bool parse_deadline(struct request *request, enum lifetime lifetime, int64_t *expire_ms)
-{
-    int64_t number;
-
-    if (!request_arg_i64(request, 2, &number))
-        return false;
-    if (number < 0) {
-        reply_error(request, "ERR invalid expire time, must be >= 0");
-        return false;
-    }
-    if (!expire_arg(request, 2, lifetime, expire_ms))
-        return false;
-    if (*expire_ms > FIELD_DEADLINE_MOST_MS) {
-        reply_errorf(request, "ERR invalid expire time in '%s' command", request->command->row->name);
-        return false;
-    }
-    return true;
 }
 
 static void hexpire_command(struct request *request, enum lifetime lifetime)
@@ -165,10 +96,10 @@ static void hexpire_command(struct request *request, enum lifetime lifetime)
     struct hexpire hexpire;
     struct fields fields;
 
-    if (!parse_deadline(request, lifetime, &hexpire.expire_ms))
+    if (!field_deadline_parse(request, 2, lifetime, &hexpire.expire_ms))
         return;
     hexpire.condition = parse_condition(request, 3);
-    if (!parse_fields(request, hexpire.condition != ANY ? 4 : 3, "ERR Parameter `numFields` should be greater than 0",
+    if (!fields_parse(request, hexpire.condition != ANY ? 4 : 3, "ERR Parameter `numFields` should be greater than 0",
                       &fields) ||
         !edit_begin(&hexpire.edit, request, &request->keys[0], TYPE_HASH))
         return;
@@ -198,8 +129,6 @@ static void cmd_hpexpireat(struct request *request)
     hexpire_command(request, LIFETIME_AT_MS);
 }
 
-#define COUNT_ERROR "ERR Number of fields must be a positive integer"
-
 static int64_t persist_field(struct edit *edit, struct slice field)
 {
     if (!hash_has(edit->value, field))
@@ -216,7 +145,8 @@ static void cmd_hpersist(struct request *request)
     struct edit edit;
     bool any = false;
 
-    if (!parse_fields(request, 2, COUNT_ERROR, &fields) || !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
+    if (!fields_parse(request, 2, FIELDS_COUNT_ERROR, &fields) ||
+        !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
         return;
     if (edit.is_new) {
         reply_no_key(request, fields);
@@ -241,7 +171,7 @@ static void tell_deadlines(struct request *request, tell_fn tell)
     const struct entry *entry;
     struct fields fields;
 
-    if (!parse_fields(request, 2, COUNT_ERROR, &fields))
+    if (!fields_parse(request, 2, FIELDS_COUNT_ERROR, &fields))
         return;
     entry = access_read(request->access, request->db, &request->keys[0]);
     if (entry == NULL) {

@@ -13,6 +13,23 @@ enum { MS_A_SECOND = 1000 };
 
 /* ----------------------------------------------------------------------------------------------- for all families */
 
+static const struct {
+    const char *word;
+    enum lifetime lifetime;
+} lifetimes[] = {
+    {"EX", LIFETIME_SECONDS}, {"PX", LIFETIME_MS},        {"EXAT", LIFETIME_AT_SECONDS},
+    {"PXAT", LIFETIME_AT_MS}, {"KEEPTTL", LIFETIME_KEEP}, {"PERSIST", LIFETIME_PERSIST},
+};
+
+enum lifetime lifetime_of_word(struct slice word)
+{
+    for (size_t i = 0; i < countof(lifetimes); i++) {
+        if (slice_equal_text_nocase(word, lifetimes[i].word))
+            return lifetimes[i].lifetime;
+    }
+    return LIFETIME_NONE;
+}
+
 static bool is_seconds(enum lifetime lifetime)
 {
     return lifetime == LIFETIME_SECONDS || lifetime == LIFETIME_AT_SECONDS;

@@ -14,6 +14,12 @@ enum lifetime {
     LIFETIME_PERSIST     /* PERSIST */
 };
 
+enum lifetime lifetime_of_word(struct slice word); /* LIFETIME_NONE: no such option */
+static inline bool lifetime_takes_time(enum lifetime lifetime)
+{
+    return lifetime >= LIFETIME_SECONDS && lifetime <= LIFETIME_AT_MS;
+}
+
 /* Returns argument `index` as a wall clock time in ms. False: an error was replied. */
 must_check bool expire_arg(struct request *request, uint32_t index, enum lifetime lifetime, int64_t *expire_ms);
 /* The same for commands that refuse values below 1. */

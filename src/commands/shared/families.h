@@ -10,6 +10,7 @@
     DO(bitmap_commands)                           \
     DO(hyperloglog_commands)                      \
     DO(hash_commands)                             \
+    DO(hash_ex_commands)                          \
     DO(list_commands)                             \
     DO(set_commands)                              \
     DO(keys_commands)                             \

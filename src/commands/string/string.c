@@ -71,28 +71,6 @@ struct set_options {
     uint32_t time_index; /* the argument with the time */
 };
 
-static const struct {
-    const char *word;
-    enum lifetime lifetime;
-} lifetimes[] = {
-    {"EX", LIFETIME_SECONDS}, {"PX", LIFETIME_MS},        {"EXAT", LIFETIME_AT_SECONDS},
-    {"PXAT", LIFETIME_AT_MS}, {"KEEPTTL", LIFETIME_KEEP}, {"PERSIST", LIFETIME_PERSIST},
-};
-
-static enum lifetime lifetime_of_word(struct slice word)
-{
-    for (size_t i = 0; i < countof(lifetimes); i++) {
-        if (slice_equal_text_nocase(word, lifetimes[i].word))
-            return lifetimes[i].lifetime;
-    }
-    return LIFETIME_NONE;
-}
-
-static bool lifetime_takes_time(enum lifetime lifetime)
-{
-    return lifetime >= LIFETIME_SECONDS && lifetime <= LIFETIME_AT_MS;
-}
-
 /* Parses one option. The same option may be repeated, but not combined with another kind. Advances `index`. */
 static bool parse_lifetime(const struct request *request, uint32_t *index, enum lifetime unknown,
                            struct set_options *options)

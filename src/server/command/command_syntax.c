@@ -189,7 +189,7 @@ static const struct naming token_names[] = {
 /* clang-format off */
 static const struct naming choice_names[] = {
     {"NX|XX", "condition"}, {"NX|XX|IFEQ|IFNE|IFDEQ|IFDNE", "condition"}, {"IFEQ|IFNE|IFDEQ|IFDNE", "condition"},
-    {"NX|XX|GT|LT", "condition"}, {"GT|LT", "comparison"}, {"ASYNC|SYNC", "async"},
+    {"FNX|FXX", "fields_condition"}, {"NX|XX|GT|LT", "condition"}, {"GT|LT", "comparison"}, {"ASYNC|SYNC", "async"},
     {"EX|PX|EXAT|PXAT|PERSIST", "expiration"}, {"EX|PX|EXAT|PXAT|KEEPTTL", "expiration"}, {"ASC|DESC", "order"},
     {"FLUSH|APPEND|REPLACE", "policy"}, {"MAXLEN|MINID", "strategy"}, {"=|~", "operator"}, {"*|id", "id_or_auto"},
     {"BYTE|BIT", "index_unit"}, {"M|KM|FT|MI", "unit"}, {"FROMMEMBER|FROMLONLAT", "from"},

@@ -208,6 +208,19 @@ with_server {enable-debug-command yes} {
             {{hset h f v}} {keydb.hrename h f g} {{HSET h g v} {HDEL h f}}
             {{hset h f v}} {hpexpireat h 4000000000000 nx fields 1 f} {{HPEXPIREAT h 4000000000000 FIELDS 1 f}}
             {{hset h f v}} {hexpire h 0 fields 1 f} {{HDEL h f}}
+            {} {hsetex h fnx fields 1 f v} {{HSET h f v}}
+            {{hset h f v}} {hsetex h fnx fields 1 f v} {}
+            {} {hsetex h pxat 4000000000000 fields 1 f v} {{HSET h f v} {HPEXPIREAT h 4000000000000 FIELDS 1 f}}
+            {{hset h f v g w} {hpexpireat h 4000000000000 fields 1 f}} {hsetex h keepttl fields 2 f 1 g 2}
+                {{HSET h f 1 g 2} {HPEXPIREAT h 4000000000000 FIELDS 1 f}}
+            {{hset h f v g w}} {hsetex h px 0 fields 1 f x} {{HDEL h f}}
+            {{hset h f v}} {hgetex h fields 1 f} {}
+            {{hset h f v}} {hgetex h exat 4000000000 fields 2 f g} {{HPEXPIREAT h 4000000000000 FIELDS 1 f}}
+            {{hset h f v} {hpexpireat h 4000000000000 fields 1 f}} {hgetex h persist fields 2 f g}
+                {{HPERSIST h FIELDS 1 f}}
+            {{hset h f v g w}} {hgetex h px 0 fields 2 f x} {{HDEL h f}}
+            {{hset h f v g w}} {hgetdel h fields 3 f x g} {{HDEL h f g}}
+            {{hset h f v}} {hgetdel h fields 1 x} {}
             {{sadd s a b}} {expirememberat s a 4000000000} {{PEXPIREMEMBERAT s a 4000000000000}}
             {{sadd s a b}} {pexpirememberat s a 5} {{PEXPIREMEMBERAT s a 5}}
             {} {keydb.nhset h.a v} {{keydb.nhset h.a v}}

@@ -55,6 +55,9 @@ set families {
     "hashes" {
         {hset K M V M V} {hset K M N} {hdel K M M} {hincrby K M N} {hincrbyfloat K M F} {hsetnx K M V}
         {hpexpireat K D fields 2 M M} {hpersist K fields 2 M M} {keydb.hrename K M M}
+        {hsetex K pxat D fields 2 M V M N} {hsetex K keepttl fxx fields 1 M V} {hsetex K px 0 fields 2 M V M N}
+        {hgetex K pxat D fields 2 M M} {hgetex K persist fields 2 M M} {hgetex K px 0 fields 1 M}
+        {hgetdel K fields 2 M M}
     }
     "sets" {
         {sadd K M M M} {sadd K N N N} {srem K M N} {spop K} {spop K 3} {smove K K M} {sunionstore K K K}

@@ -1,0 +1,34 @@
+/* Fields of hashes: what the files with commands for them share. */
+#pragma once
+
+#include "commands/keys/expire.h"
+#include "commands/shared/typed.h"
+
+/* FIELDS numfields field [field ...]: arguments [first, end). */
+struct fields {
+    uint32_t first, end;
+};
+
+#define FIELDS_COUNT_ERROR "ERR Number of fields must be a positive integer"
+
+/* From argument `index` to the last one. False: an error was replied, `count_error` if the number is below 1. */
+must_check bool fields_parse(struct request *request, uint32_t index, const char *count_error, struct fields *fields);
+/* Returns argument `index` as a deadline that a field can have, in ms. False: an error was replied. */
+must_check bool field_deadline_parse(struct request *request, uint32_t index, enum lifetime lifetime,
+                                     int64_t *expire_ms);
+
+/* Replies its value, or null; hash.data NULL: there is no hash. */
+void field_reply(struct request *request, struct value hash, struct slice field);
+
+/* Gives a field that is there this deadline. False: it has passed, so the field is gone. */
+bool field_live_until(struct edit *edit, struct slice field, int64_t expire_ms);
+/* edit_end; the key goes if that was the last field. */
+void fields_end(struct edit *edit, const char *event);
+
+/* The effect of a field's having this deadline, which EXPIREMEMBER may have set; none for EXPIRE_NEVER. */
+void field_effect_deadline(struct request *request, struct slice field, int64_t expire_ms);
+/* Adds an effect of these words. */
+void fields_effect(struct request *request, const struct slice *head, uint32_t head_count, const struct slice *tail,
+                   uint32_t tail_count);
+/* Adds the effect of field_live_until for these fields: HPEXPIREAT or HDEL. */
+void fields_effect_deadline(struct request *request, int64_t expire_ms, const struct slice *fields, uint32_t count);
