@@ -135,9 +135,10 @@ void resp_write_set(struct output *output, int proto, uint64_t count);
 void resp_write_push(struct output *output, int proto, uint64_t count);
 void resp_write_attribute(struct output *output, int proto, uint64_t pair_count);
 
-void resp_write_double(struct output *output, int proto, double number);       /* in RESP2 a bulk string */
-void resp_write_bool(struct output *output, int proto, bool value);            /* RESP2: :1 or :0 */
-void resp_write_bignum(struct output *output, int proto, struct slice digits); /* in RESP2 a bulk string */
+void resp_write_double(struct output *output, int proto, double number);            /* in RESP2 a bulk string */
+void resp_write_bool(struct output *output, int proto, bool value);                 /* RESP2: :1 or :0 */
+void resp_write_double_text(struct output *output, int proto, struct slice digits); /* the same with this text */
+void resp_write_bignum(struct output *output, int proto, struct slice digits);      /* in RESP2 a bulk string */
 /* In RESP2 a bulk string. */
 void resp_write_verbatim(struct output *output, int proto, const char format[3], struct slice text);
 

@@ -139,6 +139,14 @@ void resp_write_bool(struct output *output, int proto, bool value)
         output_append(output, value ? "#t\r\n" : "#f\r\n", 4);
 }
 
+void resp_write_double_text(struct output *output, int proto, struct slice digits)
+{
+    if (proto == 2)
+        resp_write_bulk(output, digits);
+    else
+        write_text_line(output, ',', digits);
+}
+
 void resp_write_bignum(struct output *output, int proto, struct slice digits)
 {
     if (proto == 2)

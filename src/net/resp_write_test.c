@@ -120,6 +120,9 @@ static void differ_by_protocol(void **state)
 static void doubles(void **state)
 {
     (void)state;
+    resp_write_double_text(&output, 2, SLICE("0.10"));
+    resp_write_double_text(&output, 3, SLICE("0.10"));
+    expect("$4\r\n0.10\r\n,0.10\r\n");
     resp_write_double(&output, 2, 3.14);
     resp_write_double(&output, 3, 3.14);
     expect("$18\r\n3.1400000000000001\r\n,3.1400000000000001\r\n");

@@ -6,6 +6,7 @@
 
 #define EVERY_COMMAND_TABLE(DO)                   \
     DO(string_commands)                           \
+    DO(increx_commands)                           \
     DO(lcs_commands)                              \
     DO(bitmap_commands)                           \
     DO(hyperloglog_commands)                      \

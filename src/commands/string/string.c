@@ -629,22 +629,6 @@ static void cmd_getrange(struct request *request)
 
 /* --- numbers --- */
 
-/* The number a string is; an absent key is 0. False: it is none, which was replied. */
-static bool read_number(struct request *request, const struct entry *entry, int64_t *number)
-{
-    char scratch[ENTRY_INT_TEXT_BYTES];
-
-    if (entry == NULL)
-        *number = 0;
-    else if (LIKELY(entry->encoding == ENCODING_INT))
-        *number = entry_int(entry);
-    else if (!number_parse_i64(entry_string(entry, scratch), number)) {
-        reply_error(request, "ERR value is not an integer or out of range");
-        return false;
-    }
-    return true;
-}
-
 static inline void add_to_key(struct request *request, int64_t amount)
 {
     const struct key *key = &request->keys[0];
@@ -652,7 +636,7 @@ static inline void add_to_key(struct request *request, int64_t amount)
     struct entry *entry;
     int64_t number;
 
-    if (!string_find(request, key, &entry) || !read_number(request, entry, &number))
+    if (!string_find(request, key, &entry) || !string_read_number(request, entry, &number))
         return;
     if (__builtin_add_overflow(number, amount, &number)) {
         reply_error(request, "ERR increment or decrement would overflow");
@@ -698,7 +682,7 @@ static void cmd_decrby(struct request *request)
     add_to_key(request, -amount);
 }
 
-static bool read_float(struct request *request, const struct entry *entry, long double *number)
+bool string_read_float(struct request *request, const struct entry *entry, long double *number)
 {
     char scratch[ENTRY_INT_TEXT_BYTES];
 
@@ -709,8 +693,7 @@ static bool read_float(struct request *request, const struct entry *entry, long 
     return false;
 }
 
-/* The text stays text, also where it looks like an integer: the next increment is one of floats again. */
-static void put_text(struct change *change, struct slice text)
+void string_put_text(struct change *change, struct slice text)
 {
     struct entry *entry;
 
@@ -729,7 +712,7 @@ static void cmd_incrbyfloat(struct request *request)
     long double number, amount;
     struct slice text;
 
-    if (!string_find(request, key, &entry) || !read_float(request, entry, &number) ||
+    if (!string_find(request, key, &entry) || !string_read_float(request, entry, &number) ||
         !request_arg_long_double(request, 2, &amount))
         return;
     number = number_add_long_double(number, amount);
@@ -739,7 +722,7 @@ static void cmd_incrbyfloat(struct request *request)
     }
     text = slice_make(digits, number_format_long_double_human(digits, number));
     change_begin(&change, request->access, request->db, key);
-    put_text(&change, text);
+    string_put_text(&change, text);
     change_end(&change, EVENT_STRING, "incrbyfloat");
     reply_bulk(request, text);
     /* Others get the sum: their floats may round otherwise. Peers are of our kind. */

@@ -1,6 +1,7 @@
 /* Functions that the commands of strings share. */
 #pragma once
 
+#include "base/number.h"
 #include "server/config/options.h"
 #include "server/core/request.h"
 
@@ -34,3 +35,23 @@ static inline bool string_check_size(struct request *request, uint64_t size)
     reply_error(request, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
     return false;
 }
+
+/* The number a string is; an absent key is 0. False: it is none, which was replied. */
+static inline bool string_read_number(struct request *request, const struct entry *entry, int64_t *number)
+{
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    if (entry == NULL)
+        *number = 0;
+    else if (LIKELY(entry->encoding == ENCODING_INT))
+        *number = entry_int(entry);
+    else if (!number_parse_i64(entry_string(entry, scratch), number)) {
+        reply_error(request, "ERR value is not an integer or out of range");
+        return false;
+    }
+    return true;
+}
+/* The same for floats. */
+must_check bool string_read_float(struct request *request, const struct entry *entry, long double *number);
+/* The text stays text, also where it looks like an integer: the next increment is one of floats again. */
+void string_put_text(struct change *change, struct slice text);

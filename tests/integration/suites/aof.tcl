@@ -163,6 +163,31 @@ with_server {appendonly yes enable-debug-command yes} {
         assert_equal 10 [llength $commands]
     }
 
+    test "commands that redis-server 7.0 lacks are appended in its words" {keydb} {
+        rewrite
+        set file [aof_folder]/[lindex [lsearch -inline [split [aof_manifest] "\n"] *.incr.*] 1]
+        r select 5
+        r del k
+        set wanted {{SELECT 5}}
+        foreach {command effects} {
+            {increx k} {{SET k 1 KEEPTTL}}
+            {increx k ubound 1} {}
+            {increx k pxat 4000000000000 byint 2} {{SET k 3 PXAT 4000000000000}}
+            {increx k exat 4000000001 enx} {{SET k 4 KEEPTTL}}
+            {increx k byfloat 0.5} {{SET k 4.5 KEEPTTL}}
+            {increx k byfloat 0.5 persist} {{SET k 5}}
+            {increx k exat 1} {{UNLINK k}}
+            {increx k exat 1} {}
+            {increx k byint 9 ubound 7 saturate exat 4000000000} {{SET k 7 PXAT 4000000000000}}
+        } {
+            r {*}$command
+            lappend wanted {*}$effects
+        }
+        wait_written
+        assert_equal $wanted [aof_commands $file]
+        assert_equal [r debug digest] [oracle_digest]
+    }
+
     test "redis-server loads what four workers write" {slow} {
         set clients [list [connect] [connect] [connect] [connect]]
         foreach client $clients seed {1 2 3 4} {

@@ -97,6 +97,15 @@ with_server {enable-debug-command yes} {
             {} {append k v} {{append k v}}
             {} {setrange k 2 v} {{setrange k 2 v}}
             {} {incrby k 3} {{incrby k 3}}
+            {} {increx k} {{INCRBY k 1}}
+            {{set k 5}} {increx k byint 9 ubound 7 saturate} {{INCRBY k 2}}
+            {{set k 5}} {increx k byint 9 ubound 7} {}
+            {} {increx k byint 3 pxat 4000000000000} {{INCRBY k 3} {PEXPIREAT k 4000000000000}}
+            {{set k 5 ex 100}} {increx k byfloat 0.5 pxat 4000000000000 enx} {{INCRBYFLOAT k 0.5}}
+            {{set k 5 ex 100}} {increx k persist} {{INCRBY k 1} {PERSIST k}}
+            {{set k 5}} {increx k byfloat 9 ubound 7.5 saturate} {{SET k 7.5 KEEPTTL}}
+            {{set k 5}} {increx k pxat 1} {{UNLINK k}}
+            {} {increx k pxat 1} {}
             {{set k 1.5}} {incrbyfloat k 1.25} {{incrbyfloat k 1.25}}
             {} {setbit k 7 1} {{setbit k 7 1}}
             {} {bitfield k set u8 0 3} {{bitfield k set u8 0 3}}

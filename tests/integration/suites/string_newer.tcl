@@ -188,3 +188,166 @@ with_server {} {
         assert_equal {1 OK 1} [list [$c delex w] [$c set a v ifne v] [$c delex a ifeq v]]
     }
 }
+
+# INCREX replies with the number and what was added to it: integers, or floats.
+proc assert_increx {expected words} {
+    set is_float [expr {"byfloat" in $words}]
+    set type [expr {!$is_float ? "int" : $::proto == 2 ? "bulk" : "double"}]
+    assert_reply [list array [lmap number $expected {list $type $number}]] r increx {*}$words
+}
+
+with_server {enable-debug-command yes} {
+    foreach ::proto {2 3} {
+        test "INCREX adds within bounds, RESP$::proto" {keydb} {
+            r hello $::proto
+            foreach {before words expected after} {
+                - {} {1 1} 1   41 {} {42 1} 42   5 {byint -7} {-2 -7} -2   5 {byint 0} {5 0} 5
+                50 {byint 5 ubound 30} {50 0} 50   50 {byint 5 ubound 30 saturate} {30 -20} 30
+                50 {SATURATE LBOUND 60 BYINT 5} {60 10} 60   50 {lbound 60 byint 5} {50 0} 50
+                50 {byint -25 ubound 30} {25 -25} 25   50 {byint -5 ubound 30} {50 0} 50
+                9 {ubound 10} {10 1} 10   10 {ubound 10} {10 0} 10   10 {ubound 10 saturate} {10 0} 10
+                -9 {byint -1 lbound -10} {-10 -1} -10   -10 {byint -1 lbound -10} {-10 0} -10
+                - {ubound 0} {0 0} -   - {ubound 0 saturate} {0 0} 0   - {lbound 2 ubound 3} {0 0} -
+                - {lbound 2 ubound 2 saturate} {2 2} 2
+                9223372036854775807 {} {9223372036854775807 0} 9223372036854775807
+                9223372036854775800 {byint 10 saturate} {9223372036854775807 7} 9223372036854775807
+                -9223372036854775800 {byint -10 saturate} {-9223372036854775808 -8} -9223372036854775808
+                -9223372036854775808 {byint 9223372036854775807} {-1 9223372036854775807} -1
+                - {byfloat 0.5} {0.5 0.5} 0.5   10.5 {byfloat 0.1} {10.6 0.1} 10.6   3 {byfloat 1e2} {103 100} 103
+                10 {byfloat 1.5 ubound 11.25} {10 0} 10   10 {byfloat 1.5 ubound 11.25 saturate} {11.25 1.25} 11.25
+                0.5 {byfloat -1 lbound 0 saturate} {0 -0.5} 0   50.5 {byfloat 5 ubound 30 saturate} {30 -20.5} 30
+                1 {byfloat 1 lbound -inf ubound inf} {2 1} 2   - {byfloat 1 ubound 0.5} {0 0} -
+                1.5 {byfloat 0.5} {2 0.5} 2
+            } {
+                r del k
+                if {$before ne "-"} {
+                    r set k $before ex 100
+                }
+                assert_increx $expected [list k {*}$words]
+                assert_equal [expr {$after eq "-" ? {} : $after}] [r get k] $words
+                assert_equal [expr {$after eq "-" ? -2 : $before eq "-" ? -1 : 100}] [r ttl k] $words
+            }
+            # The largest float has 4,933 digits.
+            r set k 1e4932
+            set largest [r increx k byfloat 1e4932 saturate]
+            assert_match "11897314953572317650*" [lindex $largest 0]
+            assert_equal [list 4933 [lindex $largest 0]] [list [string length [lindex $largest 0]] [r get k]]
+            r hello 2
+        }
+    }
+
+    set ::proto 2
+    test "INCREX and deadlines" {keydb} {
+        foreach {ttl words after} {
+            - {ex 100} 100   - {px 100000} 100   50 {ex 100} 100   50 {ex 100 enx} 50   - {enx px 100000} 100
+            50 {} 50   50 {persist} -1   - {persist} -1   50 {exat 1} -2   - {pxat 1} -2   50 {exat 1 enx} 50
+            50 {ex 100 ubound 1} 50   50 {persist ubound 1} 50   50 {pxat 1 ubound 1} 50
+            50 {ex 100 ubound 1 saturate} 100   50 {persist ubound 1 saturate} -1   50 {pxat 1 ubound 1 saturate} -2
+        } {
+            foreach number {{} {byfloat 1}} {
+                r set k 1
+                if {$ttl ne "-"} {
+                    r expire k $ttl
+                }
+                r increx k {*}$words {*}$number
+                assert_equal $after [r ttl k] "$words $number"
+            }
+        }
+        r del k
+        assert_increx {5 5} {k byint 5 exat 1}
+        assert_increx {0.5 0.5} {k byfloat 0.5 pxat 1 enx}
+        assert_equal 0 [r exists k]
+        r increx k pxat 9223372036854775807
+        assert_equal 9223372036854775807 [r pexpiretime k]
+    }
+
+    test "INCREX refuses, and nothing has changed" {keydb} {
+        r flushall
+        r set n 5 ex 100
+        r set t text
+        r set f 1.5
+        r set i inf
+        r set low -9223372036854775808
+        r set huge -1e4932
+        r rpush l a
+        set before [r debug digest]
+        foreach {words error} {
+            {n foo} "syntax error"   {n byint} "syntax error"   {n byint 1 byint 1} "syntax error"
+            {n byint 1 byfloat 1} "syntax error"   {n byfloat 1 byint 1} "syntax error"   {n ex 1 px 1} "syntax error"
+            {n ex 1 ex 1} "syntax error"   {n ex 1 persist} "syntax error"   {n persist persist} "syntax error"
+            {n persist enx} "syntax error"   {n enx ex 1 enx} "syntax error"   {n saturate saturate} "syntax error"
+            {n lbound 1 lbound 1} "syntax error"   {n ubound 1 ubound 1} "syntax error"   {n keepttl} "syntax error"
+            {n lbound} "syntax error"   {n ubound} "syntax error"   {n ex} "syntax error"   {n {}} "syntax error"
+            {n byfloat} "syntax error"   {n nx} "syntax error"
+            {n byint 1.5} "Increment is not an integer or out of range"
+            {n byint {}} "Increment is not an integer or out of range"
+            {n byint 9223372036854775808} "Increment is not an integer or out of range"
+            {n byfloat x} "Increment is not a valid float"   {n byfloat {}} "Increment is not a valid float"
+            {n byfloat nan} "Increment is not a valid float"
+            {n byfloat inf} "BYFLOAT increment cannot be Infinity"
+            {n byfloat -inf} "BYFLOAT increment cannot be Infinity"
+            {i byfloat 1} "value cannot be Infinity"
+            {n lbound x} "value is not an integer or out of range"
+            {n ubound 1.5} "value is not an integer or out of range"
+            {n byfloat 1 lbound x} "value is not a valid float"   {n byfloat 1 ubound {}} "value is not a valid float"
+            {n lbound 2 ubound 1} "LBOUND can't be greater than UBOUND"
+            {n byfloat 1 lbound 0.2 ubound 0.1} "LBOUND can't be greater than UBOUND"
+            {n enx} "ENX flag requires an expiration"
+            {low lbound 9223372036854775807 saturate} "applied increment would overflow"
+            {huge byfloat 1 lbound 1e4932 saturate} "applied increment would be Infinity"
+            {n byfloat 1 lbound inf saturate} "applied increment would be Infinity"
+            {t} "value is not an integer or out of range"   {f} "value is not an integer or out of range"
+            {t byfloat 1} "value is not a valid float"
+            {n ex 0} "invalid expire time in 'increx' command"   {n pxat -1} "invalid expire time in 'increx' command"
+            {n ex 9223372036854775807} "invalid expire time in 'increx' command"
+            {n px 9223372036854775807} "invalid expire time in 'increx' command"
+            {n ex x} "value is not an integer or out of range"
+            {n ex 9223372036854775808} "value is not an integer or out of range"
+        } {
+            assert_refused "ERR $error" r increx {*}$words
+        }
+        assert_refused $::wrong_type r increx l
+        assert_refused $::wrong_type r increx l byfloat 1 exat 1
+        assert_error "ERR wrong number of arguments for 'increx' command" {r increx}
+        assert_equal $before [r debug digest]
+    }
+
+    test "INCREX within MULTI and scripts, above maxmemory, for users" {keydb} {
+        r del k
+        r multi
+        r increx k ex 100 enx
+        r increx k ubound 1
+        assert_equal {{1 1} {1 0}} [r exec]
+        assert_equal {3 2} [r eval {return redis.call('increx', KEYS[1], 'byint', 2)} 1 k]
+        r config set maxmemory 1
+        assert_error "OOM *" {r increx k}
+        r config set maxmemory 0
+        r acl setuser u on nopass +@all resetkeys %W~w* %R~r* ~a*
+        set c [connect]
+        $c auth u x
+        foreach key {w r} {
+            assert_error "NOPERM No permissions to access a key*" {$c increx $key}
+        }
+        assert_equal {1 1} [$c increx a]
+    }
+
+    test "INCREX tells who listens" {keydb} {
+        set c [connect]
+        r config set notify-keyspace-events KEA
+        $c subscribe __keyevent@0__:incrby __keyevent@0__:incrbyfloat __keyevent@0__:expire __keyevent@0__:persist \
+            __keyevent@0__:del
+        for {set i 1} {$i < 5} {incr i} {
+            $c -read
+        }
+        foreach {words events} {
+            {k} incrby   {k ubound 1} {}   {k ex 100} {incrby expire}   {k ex 100 enx byfloat 1} incrbyfloat
+            {k persist} {incrby persist}   {k persist} incrby   {k px 100000 byfloat 1} {incrbyfloat expire}
+            {k exat 1} del   {k exat 1} {}   {k} incrby
+        } {
+            r increx {*}$words
+            foreach event $events {
+                assert_equal [list message __keyevent@0__:$event k] [$c -read] $words
+            }
+        }
+    }
+}

@@ -38,6 +38,7 @@ set families {
     "strings" {
         {set K V} {set K V pxat D} {set K V keepttl} {set K N} {append K V} {append K M} {setrange K P V} {incr K}
         {incrby K N} {decr K} {incrbyfloat K F} {getdel K} {getex K pxat D} {getex K persist} {getset K V}
+        {increx K} {increx K byint N ubound N saturate pxat D} {increx K byfloat F persist}
         {set K V ifne M} {delex K ifne M}
         {mset K V K N K V} {msetnx K V K V} {msetex 2 K V K N pxat D} {setnx K V}
     }
