@@ -152,17 +152,22 @@ enum { COMBINE_BLOCK_BYTES = 8192 };
             (out)[at_] operator(in)[at_];                                   \
     } while (0)
 
-static void combine_block(enum bits_operation operation, char *out, const char *in, size_t size)
+enum step { STEP_AND, STEP_OR, STEP_XOR, STEP_AND_NOT };
+
+static void combine_block(enum step step, char *out, const char *in, size_t size)
 {
-    switch (operation) {
-    case BITS_AND:
+    switch (step) {
+    case STEP_AND:
         COMBINE(out, in, size, &=);
         break;
-    case BITS_OR:
+    case STEP_OR:
         COMBINE(out, in, size, |=);
         break;
-    case BITS_XOR:
+    case STEP_XOR:
         COMBINE(out, in, size, ^=);
+        break;
+    case STEP_AND_NOT:
+        COMBINE(out, in, size, &= ~);
         break;
     }
 }
@@ -175,21 +180,78 @@ static struct slice part_of(struct slice source, size_t at, size_t size)
     return slice_make(source.data + at, MIN(size, source.size - at));
 }
 
+static void copy_part(char *out, struct slice part, size_t block)
+{
+    if (part.size != 0)
+        memcpy(out, part.data, part.size);
+    memset(out + part.size, 0, block - part.size);
+}
+
+static void combine_part(enum step step, char *out, struct slice part, size_t block)
+{
+    combine_block(step, out, part.data, part.size);
+    if (step == STEP_AND)
+        memset(out + part.size, 0, block - part.size);
+}
+
+/* The sources from `first` on, one after the other. */
+static void combine_parts(enum step step, char *out, size_t at, size_t block, const struct slice *sources, size_t count,
+                          size_t first)
+{
+    copy_part(out, part_of(sources[first], at, block), block);
+    for (size_t i = first + 1; i < count; i++)
+        combine_part(step, out, part_of(sources[i], at, block), block);
+}
+
+/* Bits of one source: of any, and not of a second one. */
+static void combine_ones(char *out, size_t at, size_t block, const struct slice *sources, size_t count)
+{
+    char again[COMBINE_BLOCK_BYTES], both[COMBINE_BLOCK_BYTES];
+
+    memset(again, 0, block);
+    copy_part(out, part_of(sources[0], at, block), block);
+    for (size_t i = 1; i < count; i++) {
+        const struct slice part = part_of(sources[i], at, block);
+
+        memcpy(both, out, part.size);
+        combine_block(STEP_AND, both, part.data, part.size);
+        combine_block(STEP_OR, again, both, part.size);
+        combine_block(STEP_OR, out, part.data, part.size);
+    }
+    combine_block(STEP_AND_NOT, out, again, block);
+}
+
 void bits_combine(enum bits_operation operation, char *out, size_t size, const struct slice *sources, size_t count)
 {
     assert(count != 0);
+    assert(count != 1 || (operation != BITS_DIFF1 && operation != BITS_ANDOR));
     for (size_t at = 0; at < size; at += COMBINE_BLOCK_BYTES) {
-        size_t block = MIN((size_t)COMBINE_BLOCK_BYTES, size - at);
-        struct slice part = part_of(sources[0], at, block);
+        const size_t block = MIN((size_t)COMBINE_BLOCK_BYTES, size - at);
 
-        if (part.size != 0)
-            memcpy(out + at, part.data, part.size);
-        memset(out + at + part.size, 0, block - part.size);
-        for (size_t i = 1; i < count; i++) {
-            part = part_of(sources[i], at, block);
-            combine_block(operation, out + at, part.data, part.size);
-            if (operation == BITS_AND)
-                memset(out + at + part.size, 0, block - part.size);
+        switch (operation) {
+        case BITS_AND:
+            combine_parts(STEP_AND, out + at, at, block, sources, count, 0);
+            break;
+        case BITS_OR:
+            combine_parts(STEP_OR, out + at, at, block, sources, count, 0);
+            break;
+        case BITS_XOR:
+            combine_parts(STEP_XOR, out + at, at, block, sources, count, 0);
+            break;
+        case BITS_DIFF:
+            combine_parts(STEP_AND_NOT, out + at, at, block, sources, count, 0);
+            break;
+        case BITS_DIFF1:
+            combine_parts(STEP_OR, out + at, at, block, sources, count, 1);
+            combine_part(STEP_AND_NOT, out + at, part_of(sources[0], at, block), block);
+            break;
+        case BITS_ANDOR:
+            combine_parts(STEP_OR, out + at, at, block, sources, count, 1);
+            combine_part(STEP_AND, out + at, part_of(sources[0], at, block), block);
+            break;
+        case BITS_ONE:
+            combine_ones(out + at, at, block, sources, count);
+            break;
         }
     }
 }

@@ -29,7 +29,15 @@ int64_t bits_find(struct slice bytes, bool value, uint64_t first, uint64_t count
 
 /* --- combining strings; the caller provides room for the result --- */
 
-enum bits_operation { BITS_AND, BITS_OR, BITS_XOR };
+enum bits_operation {
+    BITS_AND,
+    BITS_OR,
+    BITS_XOR,
+    BITS_DIFF,  /* bits of the first source that no other one has */
+    BITS_DIFF1, /* bits of other sources that the first one has not */
+    BITS_ANDOR, /* bits of the first source that another one has, too */
+    BITS_ONE    /* bits that exactly one source has */
+};
 
 /* Writes `size` bytes, the size of the longest source. `out` must not be a source. */
 void bits_combine(enum bits_operation operation, char *out, size_t size, const struct slice *sources, size_t count);

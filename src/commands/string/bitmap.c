@@ -183,9 +183,19 @@ static const struct bitop {
     enum bitop_kind kind;
     enum bits_operation operation; /* BITOP_COMBINE */
     int direction;                 /* BITOP_SHIFT: 1 is left */
+    bool is_newer;                 /* redis-server 7.0 lacks it: others are told of the result */
+    bool needs_two;                /* sources */
 } bitops[] = {
-    {"AND", BITOP_COMBINE, BITS_AND, 0}, {"OR", BITOP_COMBINE, BITS_OR, 0},    {"XOR", BITOP_COMBINE, BITS_XOR, 0},
-    {"NOT", BITOP_NOT, BITS_AND, 0},     {"LSHIFT", BITOP_SHIFT, BITS_AND, 1}, {"RSHIFT", BITOP_SHIFT, BITS_AND, -1},
+    {"AND", BITOP_COMBINE, .operation = BITS_AND},
+    {"OR", BITOP_COMBINE, .operation = BITS_OR},
+    {"XOR", BITOP_COMBINE, .operation = BITS_XOR},
+    {"NOT", BITOP_NOT, .direction = 0},
+    {"LSHIFT", BITOP_SHIFT, .direction = 1},
+    {"RSHIFT", BITOP_SHIFT, .direction = -1},
+    {"DIFF", BITOP_COMBINE, .operation = BITS_DIFF, .is_newer = true, .needs_two = true},
+    {"DIFF1", BITOP_COMBINE, .operation = BITS_DIFF1, .is_newer = true, .needs_two = true},
+    {"ANDOR", BITOP_COMBINE, .operation = BITS_ANDOR, .is_newer = true, .needs_two = true},
+    {"ONE", BITOP_COMBINE, .operation = BITS_ONE, .is_newer = true},
 };
 
 enum { SHIFT_MOST = 1 << 30 };
@@ -279,6 +289,29 @@ static void compute(const struct bitop *bitop, const struct sources *sources, in
     }
 }
 
+/* The key has gone. */
+static void tell_deleted(struct request *request, const struct bitop *bitop)
+{
+    const struct slice words[] = {SLICE("DEL"), request->keys[0].name};
+
+    if (bitop->is_newer)
+        effect_set(request, words, countof(words));
+    operation_add(request, words, countof(words));
+}
+
+static void tell_result(struct request *request, const struct bitop *bitop)
+{
+    const struct key *key = &request->keys[0];
+    char scratch[ENTRY_INT_TEXT_BYTES];
+
+    if (bitop->is_newer) {
+        const struct slice value = entry_string(access_probe(request->access, request->db, key), scratch);
+
+        effect_set(request, (const struct slice[]){SLICE("SET"), key->name, value}, 3);
+    }
+    operation_add_value(request, request->db, key);
+}
+
 /* The result is the key's value, whatever it was: computed first, for the key may be a source, too. */
 static void store_result(struct request *request, const struct bitop *bitop, const struct sources *sources,
                          int64_t places, size_t size)
@@ -288,7 +321,7 @@ static void store_result(struct request *request, const struct bitop *bitop, con
 
     if (size == 0) {
         if (access_delete(request->access, request->db, key))
-            operation_add_delete(request, request->db, key->name);
+            tell_deleted(request, bitop);
         return;
     }
     if (size > ENTRY_INLINE_BYTES) {
@@ -309,7 +342,7 @@ static void store_result(struct request *request, const struct bitop *bitop, con
         memcpy(change_edit_string(&change, size), result, size); /* also digits stay bytes */
     }
     change_end(&change, EVENT_STRING, "set");
-    operation_add_value(request, request->db, key);
+    tell_result(request, bitop);
 }
 
 static void combine_keys(struct request *request, const struct bitop *bitop, int64_t places)
@@ -336,6 +369,8 @@ static void cmd_bitop(struct request *request)
         reply_syntax_error(request);
     else if (bitop->kind == BITOP_NOT && request->arg_count != 4)
         reply_error(request, "ERR BITOP NOT must be called with a single source key.");
+    else if (bitop->needs_two && request->arg_count < 5)
+        reply_errorf(request, "ERR BITOP %s must be called with at least two source keys.", bitop->word);
     else if (bitop->kind != BITOP_SHIFT || parse_shift(request, bitop, &places))
         combine_keys(request, bitop, places);
 }
@@ -573,7 +608,7 @@ const struct command_row bitmap_commands[] = {
     BITMAP_ROW("bitop", cmd_bitop, -4, "write denyoom alone", "@write @bitmap @slow",
                "OW,UPDATE@index:2@range:0,1,0 RO,ACCESS@index:3@range:-1,1,0", "2.6.0",
                "O(N) for the N bytes of all sources",
-               "BITOP ((AND|OR|XOR|NOT) destkey key [key ...]|(LSHIFT|RSHIFT) destkey key shift)",
+               "BITOP ((AND|OR|XOR|NOT|DIFF|DIFF1|ANDOR|ONE) destkey key [key ...]|(LSHIFT|RSHIFT) destkey key shift)",
                "Stores the result of a bitwise operation on strings.", .find_keys = bitop_find_keys),
     BITMAP_ROW("bitfield", cmd_bitfield, -2, "write denyoom", "@write @bitmap @slow",
                KEY_SPEC("RW,ACCESS,UPDATE,VARIABLE_FLAGS"), "3.2.0", "O(1) for each step",

@@ -179,10 +179,18 @@ with_server {appendonly yes enable-debug-command yes} {
             {increx k exat 1} {{UNLINK k}}
             {increx k exat 1} {}
             {increx k byint 9 ubound 7 saturate exat 4000000000} {{SET k 7 PXAT 4000000000000}}
+            {bitop one d k} {{SET d 7}}
+            {bitop diff d k none} {{SET d 7}}
+            {bitop andor d none none} {{DEL d}}
+            {bitop diff1 d none none} {}
         } {
             r {*}$command
             lappend wanted {*}$effects
         }
+        # One that is no part of its key.
+        r setrange k 9999 x
+        r bitop one d k
+        lappend wanted {setrange k 9999 x} [list SET d [r get k]]
         wait_written
         assert_equal $wanted [aof_commands $file]
         assert_equal [r debug digest] [oracle_digest]

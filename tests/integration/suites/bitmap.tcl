@@ -266,6 +266,56 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "BITOP DIFF, DIFF1, ANDOR and ONE" {keydb} {
+        r flushall
+        r mset x [bytes f0f00f] y [bytes 3c] z [bytes 0ff011aa] n 12
+        foreach {words expected} {
+            {diff x y z} c0000e00   {DIFF x y} c0f00f   {diff y x} 0c0000   {diff x none} f0f00f   {diff none x} 000000
+            {diff1 x y z} 0f0010aa   {diff1 y x} c0f00f   {diff1 none x} f0f00f   {diff1 x none} 000000
+            {andor x y z} 30f00100   {andor x y} 300000   {andor y x} 300000   {andor x none} 000000
+            {one x y z} c3001eaa   {one x} f0f00f   {One x x} 000000   {one x x x} 000000   {one n} 3132
+            {one y none} 3c
+        } {
+            set keys [lassign $words operation]
+            r set d [bytes ff] ex 100
+            assert_equal [string length [bytes $expected]] [r bitop $operation d {*}$keys]
+            assert_equal $expected [binary encode hex [r get d]] $words
+            assert_equal -1 [r ttl d]
+        }
+        foreach operation {diff diff1 andor one} {
+            r set d x
+            assert_reply {int 0} r bitop $operation d none none
+            assert_equal 0 [r exists d]
+        }
+    }
+
+    test "BITOP DIFF, DIFF1, ANDOR and ONE refuse" {keydb} {
+        r flushall
+        r set a abc
+        r rpush l a
+        foreach operation {diff diff1 andor} {
+            assert_refused "ERR BITOP [string toupper $operation] must be called with at least two source keys." \
+                r bitop $operation d a
+        }
+        foreach words {{diff d a l} {diff1 d l a} {andor d l a} {one d l} {one d a l}} {
+            assert_refused "WRONGTYPE Operation against a key holding the wrong kind of value" r bitop {*}$words
+        }
+        foreach operation {diff diff1 andor one} {
+            assert_error "ERR wrong number of arguments for 'bitop' command" [list r bitop $operation d]
+        }
+        assert_equal {a l} [lsort [r keys *]]
+        r multi
+        r bitop one d a
+        r bitop diff d a d
+        assert_equal {3 3} [r exec]
+        assert_equal 3 [r eval {return redis.call('bitop', 'andor', KEYS[1], KEYS[2], KEYS[2])} 2 d a]
+        assert_equal abc [r get d]
+        r config set maxmemory 1
+        assert_error "OOM *" {r bitop one d a}
+        r config set maxmemory 0
+        assert_equal {d a b} [r command getkeys bitop andor d a b]
+    }
+
     test "BITOP LSHIFT and RSHIFT" {keydb} {
         foreach {hex places left right} {
             aa 4 a00a 0a   ff 1 fe01 7f   00ff 1 00fe01 807f   00ff 0 00ff 00ff   81020384 8 0081020384 020384

@@ -111,6 +111,9 @@ with_server {enable-debug-command yes} {
             {} {bitfield k set u8 0 3} {{bitfield k set u8 0 3}}
             {{set a x}} {bitop or k a} {{SET k x}}
             {{set k x}} {bitop not k a} {{DEL k}}
+            {{set a x}} {bitop one k a} {{SET k x}}
+            {{set k x}} {bitop diff k a b} {{DEL k}}
+            {} {bitop andor k a b} {}
         }
         check {} {pfadd k a} {{pfadd k a}}
         r debug operations read

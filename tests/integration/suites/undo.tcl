@@ -44,7 +44,8 @@ set families {
     }
     "bits and bytes" {
         {setbit K P 1} {setbit K P 0} {bitfield K set u8 P N incrby i5 P N overflow fail incrby u3 0 9}
-        {bitop or K K K} {bitop not K K} {pfadd K M M M M} {pfadd K N N V V} {pfadd K V} {pfmerge K K K}
+        {bitop or K K K} {bitop not K K} {bitop one K K K} {bitop diff1 K K K}
+        {pfadd K M M M M} {pfadd K N N V V} {pfadd K V} {pfmerge K K K}
         {setrange K P V}
     }
     "lists" {
