@@ -1,0 +1,91 @@
+# Sets, sorted sets and lists: what Redis has had since 8.8 and 8.10, and Valkey since 8.0.
+
+set wrong_type "WRONGTYPE Operation against a key holding the wrong kind of value"
+
+# Sets that share members; the same ones in every run.
+proc fill_sets {client count} {
+    for {set i 0} {$i < $count} {incr i} {
+        $client del s$i
+        foreach n [lrange {3 40 700 0 150 12 300 90} $i $i] {
+            for {set k 0} {$k < $n} {incr k} {
+                $client sadd s$i m[expr {($k * ($i + 3) * 7 + $i * 11) % 997}]
+            }
+        }
+    }
+}
+
+with_server {} {
+    test "SDIFFCARD and SUNIONCARD count what SDIFF and SUNION reply" {keydb} {
+        fill_sets r 8
+        foreach keys {s0 s1 s3 {s0 s1} {s1 s0} {s2 s4} {s4 s2 s3} {s2 s2} {s2 s0 s1 s4} {s0 s1 s2 s3 s4 s5 s6 s7}
+                {s7 s6 s5 s4 s3} {s3 none} {none} {none s1} {s1 none s1} {s3 s3 s3 s3 s3 none}} {
+            set count [llength $keys]
+            set union [llength [r sunion {*}$keys]]
+            set difference [llength [r sdiff {*}$keys]]
+            assert_reply [list int $union] r sunioncard $count {*}$keys
+            assert_reply [list int $difference] r sdiffcard $count {*}$keys
+            assert_reply [list int $union] r sunioncard $count {*}$keys limit 0
+            assert_reply [list int $difference] r sdiffcard $count {*}$keys limit 0
+            foreach limit {1 2 3 39 40 41 150 699 700 701 100000} {
+                assert_reply [list int [expr {min($limit, $union)}]] r sunioncard $count {*}$keys LIMIT $limit
+                assert_reply [list int [expr {min($limit, $difference)}]] r sdiffcard $count {*}$keys LIMIT $limit
+            }
+        }
+    }
+
+    test "SUNIONCARD APPROX is what PFCOUNT estimates" {keydb} {
+        fill_sets r 3
+        foreach key {s0 s1 s2} {
+            r pfadd h {*}[r smembers $key]
+        }
+        set estimate [r pfcount h]
+        assert_reply [list int $estimate] r sunioncard 3 s0 s1 s2 approx
+        assert_reply [list int $estimate] r sunioncard 3 s2 s0 s1 APPROX limit 0
+        assert_reply {int 5} r sunioncard 3 s0 s1 s2 limit 5 approx
+        assert_reply [list int $estimate] r sunioncard 3 s0 s1 s2 approx limit 100000 approx
+        assert_reply {int 0} r sunioncard 2 none none approx
+        r del big h
+        for {set i 0} {$i < 20} {incr i} {
+            set members {}
+            for {set k 0} {$k < 1000} {incr k} {
+                lappend members element:[expr {$i * 1000 + $k}]
+            }
+            r sadd big {*}$members
+            r pfadd h {*}$members
+        }
+        assert_equal [r pfcount h] [r sunioncard 1 big approx]
+        assert_range [r sunioncard 1 big approx] 19200 20800
+    }
+
+    test "SDIFFCARD and SUNIONCARD refuse" {keydb} {
+        fill_sets r 4
+        r rpush l a
+        foreach command {sdiffcard sunioncard} {
+            foreach {words error} {
+                {0 s0} "numkeys should be greater than 0"   {-1 s0} "numkeys should be greater than 0"
+                {x s0} "numkeys should be greater than 0"
+                {2 s0} "Number of keys can't be greater than number of args"
+                {99999999999 s0} "Number of keys can't be greater than number of args"
+                {1 s0 limit} "syntax error"   {1 s0 s1} "syntax error"   {1 s0 limit 1 x} "syntax error"
+                {1 s0 approximate} "syntax error"   {1 l limit} "syntax error"
+                {1 s0 limit -1} "LIMIT can't be negative"   {1 s0 limit x} "LIMIT can't be negative"
+                {1 s0 limit 99999999999999999999} "LIMIT can't be negative"
+            } {
+                assert_refused "ERR $error" r $command {*}$words
+            }
+            assert_error "ERR wrong number of arguments for '$command' command" {r $command 1}
+            foreach words {{1 l} {2 s0 l} {2 l s0} {6 s0 s1 s2 s3 none l} {2 none l}} {
+                assert_refused $::wrong_type r $command {*}$words
+            }
+            assert_equal {s0 s1} [r command getkeys $command 2 s0 s1 limit 1]
+            assert_reply {int 3} r eval "return redis.call('$command', 1, KEYS\[1\], 'LIMIT', 3)" 1 s2
+        }
+        assert_refused "ERR syntax error" r sdiffcard 1 s0 approx
+        assert_refused $::wrong_type r sunioncard 2 s0 l approx
+        r acl setuser reader on nopass ~s* +sunioncard +sdiffcard
+        r acl setuser writer on nopass %W~s* +sunioncard +sdiffcard
+        assert_match "*permissions*" [r acl dryrun reader sunioncard 2 s0 l]
+        assert_match "*permissions*" [r acl dryrun writer sdiffcard 1 s0]
+        assert_equal OK [r acl dryrun reader sdiffcard 2 s0 s1]
+    }
+}
