@@ -45,20 +45,30 @@ static struct slice pattern_of(struct slice text)
     return slice_equal_text(text, "*") ? SLICE_EMPTY : text;
 }
 
+/* A word without an argument. False: it is none, or not of this command, which was replied. */
+static bool parse_word(struct request *request, uint32_t index, unsigned allowed, struct scan_options *options)
+{
+    if (request_arg_is(request, index, "NOVALUES")) {
+        options->no_values = (allowed & SCAN_NOVALUES) != 0;
+        if (!options->no_values)
+            reply_error(request, "ERR NOVALUES option can only be used in HSCAN");
+        return options->no_values;
+    }
+    if (request_arg_is(request, index, "NOSCORES")) {
+        options->no_scores = (allowed & SCAN_NOSCORES) != 0;
+        if (!options->no_scores)
+            reply_error(request, "ERR NOSCORES option can only be used in ZSCAN");
+        return options->no_scores;
+    }
+    reply_syntax_error(request);
+    return false;
+}
+
 /* Parses one option with its argument. False: an error was replied. */
 static bool parse_option(struct request *request, uint32_t *index, unsigned allowed, struct scan_options *options)
 {
     bool has_value = *index + 1 < request->arg_count;
 
-    if (request_arg_is(request, *index, "NOVALUES")) {
-        if ((allowed & SCAN_NOVALUES) == 0) {
-            reply_error(request, "ERR NOVALUES option can only be used in HSCAN");
-            return false;
-        }
-        options->no_values = true;
-        *index += 1;
-        return true;
-    }
     if (has_value && request_arg_is(request, *index, "COUNT")) {
         if (!request_arg_i64(request, *index + 1, &options->want))
             return false;
@@ -67,7 +77,8 @@ static bool parse_option(struct request *request, uint32_t *index, unsigned allo
     } else if (has_value && (allowed & SCAN_TYPE) != 0 && request_arg_is(request, *index, "TYPE")) {
         options->type_name = request_arg(request, *index + 1);
     } else {
-        options->want = 0;
+        *index += 1;
+        return parse_word(request, *index - 1, allowed, options);
     }
     *index += 2;
     if (options->want >= 1)

@@ -3,13 +3,13 @@
 
 #include "server/core/request.h"
 
-enum scan_word { SCAN_TYPE = 1 << 0, SCAN_NOVALUES = 1 << 1 }; /* words that only some of them take */
+enum scan_word { SCAN_TYPE = 1 << 0, SCAN_NOVALUES = 1 << 1, SCAN_NOSCORES = 1 << 2 }; /* not for all of them */
 
 struct scan_options {
     struct slice pattern;   /* data NULL: any */
     struct slice type_name; /* data NULL: any */
     int64_t want;           /* COUNT */
-    bool no_values;
+    bool no_values, no_scores;
 };
 
 /* Replies an error if it is not a cursor. */

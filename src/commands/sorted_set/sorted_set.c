@@ -315,6 +315,17 @@ static void print_if_wanted(struct slice member, double score, void *context)
     printer->count += 2;
 }
 
+static void print_member_if_wanted(struct slice member, double score, void *context)
+{
+    struct scan_printer *printer = context;
+
+    (void)score;
+    if (!scan_wants(&printer->options, member))
+        return;
+    reply_bulk(printer->request, member);
+    printer->count++;
+}
+
 static void cmd_zscan(struct request *request)
 {
     struct scan_printer printer = {.request = request};
@@ -328,11 +339,12 @@ static void cmd_zscan(struct request *request)
         scan_reply_nothing(request);
         return;
     }
-    if (!scan_parse_options(request, 3, 0, &printer.options))
+    if (!scan_parse_options(request, 3, SCAN_NOSCORES, &printer.options))
         return;
     printer.is_small = zset.encoding == ENCODING_LISTPACK;
     reply = scan_reply_begin(request);
-    cursor = zset_scan(zset, cursor, (uint64_t)printer.options.want, print_if_wanted, &printer);
+    cursor = zset_scan(zset, cursor, (uint64_t)printer.options.want,
+                       printer.options.no_scores ? print_member_if_wanted : print_if_wanted, &printer);
     scan_reply_end(request, reply, cursor, printer.count);
 }
 
@@ -458,7 +470,8 @@ const struct command_row sorted_set_commands[] = {
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "sorted-set",
      .since = "2.8.0", .summary = "Iterates over the members of a sorted set.",
      .complexity = "O(1) for each step, O(N) for all N members",
-     .syntax = "ZSCAN key cursor [MATCH pattern] [COUNT count]", .tips = "nondeterministic_output"},
+     .syntax = "ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]", .arg_since = "noscores:8.0.0",
+     .history = "8.0.0=The word NOSCORES.", .tips = "nondeterministic_output"},
     {.name = "zrandmember", .run = cmd_zrandmember, .arity = -2, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "sorted-set",
      .since = "6.2.0", .summary = "Returns random members of a sorted set.",

@@ -88,4 +88,38 @@ with_server {} {
         assert_match "*permissions*" [r acl dryrun writer sdiffcard 1 s0]
         assert_equal OK [r acl dryrun reader sdiffcard 2 s0 s1]
     }
+
+    foreach ::proto {2 3} {
+        test "ZSCAN NOSCORES, RESP$::proto" {keydb} {
+            r hello $::proto
+            r del z
+            foreach limit {128 0} {
+                r config set zset-max-listpack-entries $limit
+                r zadd z 1 a 2.5 b inf ab
+                assert_equal {a ab b} [lsort [lindex [r zscan z 0 noscores] 1]]
+                assert_equal {a ab} [lsort [lindex [r zscan z 0 match a* NOSCORES count 10] 1]]
+                assert_equal {a ab} [lsort [lindex [r zscan z 0 noscores match a* noscores] 1]]
+                assert_equal 6 [llength [lindex [r zscan z 0 match *] 1]]
+                r zadd z 3 c 4 d
+                r zrem z c d
+            }
+            assert_reply {array {{bulk 0} {array {}}}} r zscan none 0 noscores
+            r config set zset-max-listpack-entries 128
+            r hello 2
+        }
+    }
+
+    test "only ZSCAN can leave scores out" {keydb} {
+        r hset h f v
+        r sadd s a
+        r zadd z 1 a
+        set error "ERR NOSCORES option can only be used in ZSCAN"
+        foreach words {{scan 0} {sscan s 0} {hscan h 0}} {
+            assert_refused $error r {*}$words noscores
+            assert_refused $error r {*}$words count 10 NOSCORES
+        }
+        foreach words {{noscore} {noscores 1} {noscores count} {noscores count 0}} {
+            assert_refused "ERR syntax error" r zscan z 0 {*}$words
+        }
+    }
 }
