@@ -208,6 +208,17 @@ static void cmd_script_exists(struct request *request)
     }
 }
 
+static void cmd_script_show(struct request *request)
+{
+    struct script *script = script_cache_find(request_arg(request, 2));
+
+    if (script != NULL)
+        reply_bulk(request, slice_make(script->source, script->source_size));
+    else
+        reply_error(request, "NOSCRIPT No matching script.");
+    script_release(&script);
+}
+
 /* Either way a script that runs in another worker ends first. */
 static void cmd_script_flush(struct request *request)
 {
@@ -239,6 +250,8 @@ static void cmd_script_help(struct request *request)
         "    End the running script if it has not written.",
         "LOAD <script>",
         "    Load a script into the cache without running it.",
+        "SHOW <sha1>",
+        "    Show the text of a script in the cache.",
     };
 
     reply_help(request, lines, countof(lines));
@@ -330,6 +343,10 @@ static const struct command_row script_subcommands[] = {
      .categories = "@slow @scripting", .group = "scripting", .since = "2.6.0",
      .summary = "Loads a script into the cache.", .complexity = "O(N), N the length of the script",
      .syntax = "SCRIPT LOAD script", .tips = "request_policy:all_nodes response_policy:all_succeeded"},
+    {.name = "show", .run = cmd_script_show, .arity = 3, .access = ACCESS_FREE, .flags = "noscript stale",
+     .categories = "@slow @scripting", .group = "scripting", .since = "8.0.0",
+     .summary = "Returns the text of a script in the cache.", .complexity = "O(N), N the length of the script",
+     .syntax = "SCRIPT SHOW sha1"},
     {0},
 };
 /* clang-format on */

@@ -122,4 +122,26 @@ with_server {} {
             assert_refused "ERR syntax error" r zscan z 0 {*}$words
         }
     }
+
+    test "SCRIPT SHOW" {keydb} {
+        foreach text [list "return 1" "#!lua flags=no-writes\nreturn redis.call('get', KEYS\[1\])" ""] {
+            set sha [r script load $text]
+            assert_reply [list bulk $text] r script show $sha
+            assert_reply [list bulk $text] r script show [string toupper $sha]
+        }
+        r eval "return 'run'" 0
+        assert_reply {bulk "return 'run'"} r script show [r eval "return redis.sha1hex(\"return 'run'\")" 0]
+        set error "NOSCRIPT No matching script."
+        assert_refused $error r script show x
+        assert_refused $error r script show ""
+        assert_refused $error r script show [string repeat 0 40]
+        assert_error "ERR wrong number of arguments for 'script|show' command" {r script show}
+        assert_error "ERR wrong number of arguments for 'script|show' command" {r script show $sha $sha}
+        assert_error "*not allowed from script*" {r eval "return redis.call('script', 'show', ARGV\[1\])" 0 $sha}
+        r multi
+        r script show $sha
+        assert_equal [list $text] [r exec]
+        r script flush
+        assert_refused $error r script show $sha
+    }
 }
