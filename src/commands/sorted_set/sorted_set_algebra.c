@@ -6,13 +6,15 @@
 #include "commands/sorted_set/sorted_set.h"
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "commands/shared/families.h"
 #include "data/set.h"
+#include "data/zindex_item.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-enum aggregate { SUM, LEAST, MOST };
+enum aggregate { SUM, LEAST, MOST, COUNT }; /* COUNT: the sum of the weights, whatever the scores */
 enum operation { UNION, INTERSECTION, DIFFERENCE };
 
 struct input {
@@ -126,12 +128,17 @@ static double weighted(double score, double weight)
     return isnan(product) ? 0 : product; /* infinity without weight is nothing */
 }
 
-static double aggregated(double a, double b, enum aggregate aggregate)
+static double sum_of(double a, double b)
 {
     double sum = a + b;
 
+    return isnan(sum) ? 0 : sum;
+}
+
+static double aggregated(double a, double b, enum aggregate aggregate)
+{
     if (aggregate == SUM)
-        return isnan(sum) ? 0 : sum;
+        return sum_of(a, b);
     if (aggregate == LEAST)
         return b < a ? b : a; /* of zeros that differ in sign the first stays */
     return b > a ? b : a;
@@ -176,6 +183,32 @@ static void intersect_member(struct slice member, double score, void *context)
         zset_builder_add(work->result, member, score);
 }
 
+static void unite_counted(struct slice member, double score, void *context)
+{
+    const struct work *work = context;
+    struct zindex_item *item = zset_builder_find(work->result, member);
+
+    (void)score;
+    if (item == NULL)
+        zset_builder_add(work->result, member, work->input->weight);
+    else
+        item->score = sum_of(item->score, work->input->weight);
+}
+
+static void intersect_counted(struct slice member, double score, void *context)
+{
+    const struct work *work = context;
+    double sum = work->input->weight, other;
+
+    (void)score;
+    for (uint32_t i = 1; i < work->inputs->count; i++) {
+        if (!input_score(&work->inputs->items[i], member, &other))
+            return;
+        sum = sum_of(sum, work->inputs->items[i].weight);
+    }
+    zset_builder_add(work->result, member, sum);
+}
+
 static void subtract_member(struct slice member, double score, void *context)
 {
     const struct work *work = context;
@@ -191,6 +224,7 @@ static void subtract_member(struct slice member, double score, void *context)
 /* A key named twice is subtracted from itself, whatever its place. */
 static void reckon(struct work *work)
 {
+    const bool counts = work->algebra->aggregate == COUNT;
     struct inputs inputs = *work->inputs;
 
     if (inputs.count == 0)
@@ -202,12 +236,12 @@ static void reckon(struct work *work)
     }
     qsort(inputs.items, inputs.count, sizeof(*inputs.items), compare_inputs);
     if (work->algebra->operation == INTERSECTION) {
-        input_each(work->input, intersect_member, work);
+        input_each(work->input, counts ? intersect_counted : intersect_member, work);
         return;
     }
     for (uint32_t i = 0; i < inputs.count; i++) {
         work->input = &inputs.items[i];
-        input_each(work->input, unite_member, work);
+        input_each(work->input, counts ? unite_counted : unite_member, work);
     }
 }
 
@@ -245,7 +279,7 @@ static bool parse_weights(struct request *request, uint32_t index, struct inputs
 
 static bool parse_aggregate(const struct request *request, uint32_t index, enum aggregate *aggregate)
 {
-    static const char *const words[] = {[SUM] = "SUM", [LEAST] = "MIN", [MOST] = "MAX"};
+    static const char *const words[] = {[SUM] = "SUM", [LEAST] = "MIN", [MOST] = "MAX", [COUNT] = "COUNT"};
 
     for (uint32_t i = 0; i < countof(words); i++) {
         if (request_arg_is(request, index, words[i])) {
@@ -316,14 +350,49 @@ static void reply_result(struct request *request, enum operation operation)
     zset_ops.destroy(zset);
 }
 
+enum { EFFECT_MEMBERS = 128 };
+
+/* The members from `first` on, with their scores. */
+static void effect_members(struct request *request, const struct zset_builder *result, uint64_t first)
+{
+    const uint64_t count = MIN(result->list.count - first, (uint64_t)EFFECT_MEMBERS);
+    struct slice words[2 + 2 * EFFECT_MEMBERS] = {SLICE("ZADD"), request->keys[0].name};
+    char texts[EFFECT_MEMBERS][NUMBER_DOUBLE_SPACE];
+
+    for (uint64_t i = 0; i < count; i++) {
+        const struct zindex_item *item = result->list.items[first + i];
+
+        words[2 + 2 * i] = slice_make(texts[i], number_format_double(texts[i], item->score));
+        words[3 + 2 * i] = zindex_item_member(item);
+    }
+    effect_add(request, words, 2 + 2 * (uint32_t)count);
+}
+
+/* Redis 7.0 does not know AGGREGATE COUNT, so files and replicas get the members that came of it. */
+static void effect_counted(struct request *request, const struct zset_builder *result)
+{
+    const bool replaces = access_find(request->access, request->db, &request->keys[0]) != NULL;
+
+    effect_none(request);
+    if (request->access->effects == NULL || (!replaces && result->list.count == 0))
+        return;
+    if (replaces)
+        effect_set(request, (const struct slice[]){SLICE("DEL"), request->keys[0].name}, 2);
+    for (uint64_t first = 0; first < result->list.count; first += EFFECT_MEMBERS)
+        effect_members(request, result, first);
+}
+
 static void store_result(struct request *request, enum operation operation, const char *event)
 {
     const struct zset_limits limits = type_zset_limits();
     struct algebra algebra = {.operation = operation};
     struct zset_builder result = {.longest = 0};
 
-    if (run(request, true, &algebra, &result))
-        zset_store(request, &request->keys[0], zset_build(&result, &limits), event);
+    if (!run(request, true, &algebra, &result))
+        return;
+    if (algebra.aggregate == COUNT)
+        effect_counted(request, &result);
+    zset_store(request, &request->keys[0], zset_build(&result, &limits), event);
 }
 
 static void cmd_zunion(struct request *request)
@@ -397,12 +466,14 @@ const struct command_row sorted_set_algebra_commands[] = {
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@keynum:0,1,1", .group = "sorted-set",
      .since = "6.2.0", .summary = "Returns the union of sorted sets.",
      .complexity = "O(N)+O(M*log(M)) for N members in all, M of them in the result",
-     .syntax = "ZUNION numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]"},
+     .syntax = "ZUNION numkeys key [key ...] [WEIGHTS weight [weight ...]] "
+               "[AGGREGATE (SUM|MIN|MAX|COUNT)] [WITHSCORES]"},
     {.name = "zinter", .run = cmd_zinter, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly movablekeys alone",
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@keynum:0,1,1", .group = "sorted-set",
      .since = "6.2.0", .summary = "Returns the intersection of sorted sets.",
      .complexity = "O(N*K)+O(M*log(M)) for K sets of which the smallest has N members, M members in the result",
-     .syntax = "ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE (SUM|MIN|MAX)] [WITHSCORES]"},
+     .syntax = "ZINTER numkeys key [key ...] [WEIGHTS weight [weight ...]] "
+               "[AGGREGATE (SUM|MIN|MAX|COUNT)] [WITHSCORES]"},
     {.name = "zdiff", .run = cmd_zdiff, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly movablekeys alone",
      .categories = "@read @sortedset @slow", .keys = "RO,ACCESS@index:1@keynum:0,1,1", .group = "sorted-set",
      .since = "6.2.0", .summary = "Returns the difference of sorted sets.",
@@ -413,13 +484,15 @@ const struct command_row sorted_set_algebra_commands[] = {
      .keys = "OW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@keynum:0,1,1", .group = "sorted-set", .since = "2.0.0",
      .summary = "Stores the union of sorted sets.",
      .complexity = "O(N)+O(M*log(M)) for N members in all, M of them in the result",
-     .syntax = "ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE (SUM|MIN|MAX)]"},
+     .syntax = "ZUNIONSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] "
+               "[AGGREGATE (SUM|MIN|MAX|COUNT)]"},
     {.name = "zinterstore", .run = cmd_zinterstore, .arity = -4, .access = ACCESS_STRIPED,
      .flags = "write denyoom movablekeys alone", .categories = "@write @sortedset @slow",
      .keys = "OW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@keynum:0,1,1", .group = "sorted-set", .since = "2.0.0",
      .summary = "Stores the intersection of sorted sets.",
      .complexity = "O(N*K)+O(M*log(M)) for K sets of which the smallest has N members, M members in the result",
-     .syntax = "ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] [AGGREGATE (SUM|MIN|MAX)]"},
+     .syntax = "ZINTERSTORE destination numkeys key [key ...] [WEIGHTS weight [weight ...]] "
+               "[AGGREGATE (SUM|MIN|MAX|COUNT)]"},
     {.name = "zdiffstore", .run = cmd_zdiffstore, .arity = -4, .access = ACCESS_STRIPED,
      .flags = "write denyoom movablekeys alone", .categories = "@write @sortedset @slow",
      .keys = "OW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@keynum:0,1,1", .group = "sorted-set", .since = "6.2.0",

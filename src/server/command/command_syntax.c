@@ -195,7 +195,7 @@ static const struct naming choice_names[] = {
     {"FLUSH|APPEND|REPLACE", "policy"}, {"MAXLEN|MINID", "strategy"}, {"=|~", "operator"}, {"*|id", "id_or_auto"},
     {"BYTE|BIT", "index_unit"}, {"M|KM|FT|MI", "unit"}, {"FROMMEMBER|FROMLONLAT", "from"},
     {"BEFORE|AFTER", "where"}, {"LEFT|RIGHT", "where"}, {"MIN|MAX", "where"}, {"id|$", "id"},
-    {"MODULE|ACLCAT|PATTERN", "filterby"}, {"SUM|MIN|MAX", "aggregate"}, {"BYSCORE|BYLEX", "sortby"},
+    {"MODULE|ACLCAT|PATTERN", "filterby"}, {"SUM|MIN|MAX|COUNT", "aggregate"}, {"BYSCORE|BYLEX", "sortby"},
     {"IMPORTING|MIGRATING|NODE|STABLE", "subcommand"}, {"FORCE|TAKEOVER", "options"}, {"count|RESET", "operation"},
     {"YES|SYNC|NO", "mode"}, {"YES|NO", "mode"}, {"WRITE|ALL", "mode"}, {"AUTH|AUTH2", "authentication"},
     {"ON|OFF", "status"}, {"ON|OFF|SKIP", "on_off_skip"}, {"host_port|NO_ONE", "args"},

@@ -349,6 +349,23 @@ with_server {appendonly yes enable-debug-command yes} {
         assert_equal $digest [oracle_digest]
     }
 
+    test "redis-server loads what newer commands came to" {keydb} {
+        r flushall
+        for {set i 0} {$i < 300} {incr i} {
+            r zadd z $i $i
+            r sadd s element:$i [expr {$i * 2}]
+        }
+        r zunionstore union 2 z s weights 0.1 0.7 aggregate count
+        r zinterstore inter 2 z s weights inf 1 aggregate count
+        r zinterstore z 2 z s aggregate count
+        r set gone v
+        r zinterstore gone 2 z none aggregate count
+        r zinterstore gone 2 z none aggregate count
+        assert_equal {750 150 150 0} [list [r zcard union] [r zcard inter] [r zcard z] [r exists gone]]
+        wait_written
+        assert_equal [r debug digest] [oracle_digest]
+    }
+
     test "WAITAOF" {} {
         r set a 1
         assert_equal {1 0} [r waitaof 1 0 0]

@@ -14,6 +14,11 @@ proc fill_sets {client count} {
     }
 }
 
+# Members and scores in one list, in either protocol.
+proc scored {client args} {
+    return [concat {*}[$client {*}$args withscores]]
+}
+
 with_server {} {
     test "SDIFFCARD and SUNIONCARD count what SDIFF and SUNION reply" {keydb} {
         fill_sets r 8
@@ -143,5 +148,51 @@ with_server {} {
         assert_equal [list $text] [r exec]
         r script flush
         assert_refused $error r script show $sha
+    }
+
+    foreach ::proto {2 3} {
+        test "AGGREGATE COUNT, RESP$::proto" {keydb} {
+            r hello $::proto
+            foreach limit {128 0} {
+                r config set zset-max-listpack-entries $limit
+                r flushall
+                r zadd a 10 x 20 y inf z
+                r zadd b -inf x 5 y 1 w
+                r sadd s x w v
+                assert_equal {v 1 z 1 w 2 y 2 x 3} [scored r zunion 3 a b s aggregate count]
+                assert_equal {v 3 w 4.5 z 10 y 11.5 x 14.5} \
+                    [scored r zunion 3 a b s weights 10 1.5 3 AGGREGATE Count]
+                assert_equal {x 14.5} [scored r zinter 3 a b s aggregate count weights 10 1.5 3]
+                assert_equal {x 2 y 2} [scored r zinter 2 a b aggregate count]
+                assert_equal {x 2 y 2 z 2} [scored r zinter 2 a a aggregate sum aggregate count]
+                assert_equal {x 20 y 40 z inf} [scored r zinter 2 a a aggregate count aggregate sum]
+                # Weights that cancel out: no number is kept out.
+                assert_equal {z -inf x 0 y 0 w inf} [scored r zunion 2 a b weights -inf inf aggregate count]
+                assert_equal {x 0 y 0} [scored r zinter 2 a b weights -inf inf aggregate count]
+                assert_equal {} [scored r zinter 2 a none aggregate count]
+                assert_reply {int 5} r zunionstore d 3 a b s aggregate count weights 1 2 4
+                assert_equal {z 1 y 3 v 4 w 6 x 7} [scored r zrange d 0 -1]
+                assert_reply {int 2} r zinterstore a 2 a b aggregate count
+                assert_equal {x 2 y 2} [scored r zrange a 0 -1]
+                assert_reply {int 0} r zinterstore d 2 a none aggregate count
+                assert_reply {int 0} r exists d
+                assert_reply {int 0} r zinterstore d 2 a none aggregate count
+            }
+            r config set zset-max-listpack-entries 128
+            r hello 2
+        }
+    }
+
+    test "AGGREGATE COUNT refuses, and nothing has changed" {keydb} {
+        r zadd z 1 a
+        r set d v
+        foreach words {{zdiff 1 z aggregate count} {zdiffstore d 1 z aggregate count} {zintercard 1 z aggregate count}
+                {zunion 1 z aggregate} {zunion 1 z count} {zunion 1 z aggregate counts}
+                {zunionstore d 1 z aggregate count withscores}} {
+            assert_refused "ERR syntax error" r {*}$words
+        }
+        assert_refused "ERR weight value is not a float" r zunion 1 z weights nan aggregate count
+        assert_refused $::wrong_type r zunionstore d 2 z d aggregate count
+        assert_equal v [r get d]
     }
 }

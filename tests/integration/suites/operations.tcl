@@ -260,6 +260,8 @@ with_server {enable-debug-command yes} {
         }
         check_value {{zadd z 1 a 2 b}} {zrangestore y z 0 0} y
         check_value {{zadd z 1 a 2 b}} {zunionstore y 1 z} y
+        check_value {{zadd z 1 a 2 b}} {zunionstore y 1 z aggregate count} y
+        check {{zadd z 1 a}} {zinterstore z 2 z x aggregate count} {{DEL z}}
         check {} {geoadd g 1 1 a} {{ZADD g 3377822707026402 a}}
         check_value {{geoadd g 1 1 a}} {geosearchstore y g frommember a byradius 1 m asc} y
     }

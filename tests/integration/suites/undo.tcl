@@ -68,6 +68,7 @@ set families {
     "sorted sets" {
         {zadd K F M N M} {zadd K nx N M} {zadd K gt F M} {zadd K incr F M} {zincrby K F M} {zrem K M M} {zpopmin K 2}
         {zpopmax K} {zremrangebyrank K I 4} {zremrangebyscore K 0 9} {zunionstore K 2 K K} {zinterstore K 2 K K}
+        {zunionstore K 2 K K aggregate count}
         {zdiffstore K 2 K K} {zrangestore K K 0 5} {geoadd K 13.3 38.1 M} {expiremember K M E}
     }
     "streams" {
