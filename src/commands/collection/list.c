@@ -2,6 +2,7 @@
 #include "commands/shared/families.h"
 
 #include "base/buffer.h"
+#include "base/mem.h"
 #include "commands/shared/operations.h"
 #include "commands/shared/type_options.h"
 #include "commands/shared/typed.h"
@@ -470,6 +471,241 @@ static void cmd_brpoplpush(struct request *request)
                    (const struct slice[]){SLICE("RPOPLPUSH"), request_arg(request, 1), request_arg(request, 2)}, 3);
 }
 
+/* ---------------------------------------------------------------------------------------------- moving several -- */
+
+/* What LMOVEM is asked for. */
+struct moving {
+    enum quicklist_end from_end, to_end;
+    uint64_t count; /* at most so many elements */
+    bool exactly;   /* so many or none */
+    bool reverses;  /* they come to stand in the reverse order: one after the other, from an end to the same end */
+};
+
+/* "[COUNT count|EXACTLY count OBO|BULK]" from argument `index` on; without it one element moves. False: an error was
+ * replied. */
+static bool parse_moving(struct request *request, uint32_t index, struct moving *moving)
+{
+    const bool in_bulk = index + 2 < request->arg_count && request_arg_is(request, index + 2, "BULK");
+    int64_t count = 1;
+
+    if (!parse_end(request, 3, &moving->from_end) || !parse_end(request, 4, &moving->to_end))
+        return false;
+    moving->exactly = index < request->arg_count && request_arg_is(request, index, "EXACTLY");
+    if (index != request->arg_count &&
+        (index + 3 != request->arg_count || !(moving->exactly || request_arg_is(request, index, "COUNT")) ||
+         !(in_bulk || request_arg_is(request, index + 2, "OBO")))) {
+        reply_syntax_error(request);
+        return false;
+    }
+    if (index != request->arg_count &&
+        !request_arg_range(request, index + 1, 1, INT64_MAX, &count, "ERR count should be greater than 0"))
+        return false;
+    moving->count = (uint64_t)count;
+    moving->reverses = !in_bulk && moving->from_end == moving->to_end;
+    return true;
+}
+
+/* Elements that leave a list, behind the words of the push that puts them into the other one. */
+struct block {
+    struct slice *words;
+    struct buffer bytes;
+    uint64_t count;
+    bool backwards; /* the order of the push is not that of the list which they leave */
+};
+
+enum { PUSH_WORDS = 2 };
+
+/* The word of an element, by its place in the list which they leave: 0 is the one nearest to the head. */
+static struct slice *block_word(const struct block *block, uint64_t place)
+{
+    return &block->words[PUSH_WORDS + (block->backwards ? block->count - 1 - place : place)];
+}
+
+static uint64_t block_first(const struct quicklist *list, const struct moving *moving, uint64_t count)
+{
+    return moving->from_end == QUICKLIST_HEAD ? 0 : quicklist_count(list) - count;
+}
+
+/* Copies the elements; they stay in the list. */
+static void block_init(struct block *block, const struct quicklist *list, const struct moving *moving, struct slice to)
+{
+    const uint64_t count = MIN(moving->count, quicklist_count(list));
+    char scratch[NUMBER_I64_SPACE];
+    struct quicklist_iter iter;
+    struct listpack_value value;
+    size_t at = 0;
+
+    *block = (struct block){.words = mem_alloc((PUSH_WORDS + count) * sizeof(*block->words)),
+                            .count = count,
+                            .backwards = moving->reverses != (moving->to_end == QUICKLIST_HEAD)};
+    block->words[0] = push_word(moving->to_end);
+    block->words[1] = to;
+    quicklist_iter_init(&iter, list, (int64_t)block_first(list, moving, count), QUICKLIST_FORWARD);
+    for (uint64_t place = 0; place < count; place++) {
+        bool there = quicklist_iter_next(&iter, &value);
+        const struct slice text = there ? listpack_value_text(&value, scratch) : SLICE_EMPTY;
+
+        assert(there);
+        buffer_append_slice(&block->bytes, text);
+        block_word(block, place)->size = text.size;
+    }
+    quicklist_iter_fini(&iter);
+    for (uint64_t place = 0; place < count; place++) {
+        struct slice *word = block_word(block, place);
+
+        *word = block->bytes.data != NULL ? slice_make(block->bytes.data + at, word->size) : SLICE("");
+        at += word->size;
+    }
+}
+
+static void block_fini(struct block *block)
+{
+    mem_free(block->words);
+    buffer_fini(&block->bytes);
+}
+
+static void block_drop(const struct block *block, struct quicklist *list, const struct moving *moving)
+{
+    (void)quicklist_delete_range(list, (int64_t)block_first(list, moving, block->count), block->count);
+}
+
+static void block_push(const struct block *block, struct quicklist *list, enum quicklist_end end)
+{
+    for (uint64_t i = 0; i < block->count; i++)
+        quicklist_push(list, end, block->words[PUSH_WORDS + i]);
+}
+
+/* In the order in which they stand in the destination. */
+static void block_reply(const struct block *block, struct request *request, const struct moving *moving)
+{
+    reply_array(request, block->count);
+    for (uint64_t i = 0; i < block->count; i++)
+        reply_bulk(request, *block_word(block, moving->reverses ? block->count - 1 - i : i));
+}
+
+/* Redis 7.0 does not know LMOVEM, so files and replicas get a pop and a push. Where the pop takes the last element of
+ * a list onto which the push goes, its deadline would be lost, and is set again. */
+static void tell_moved(struct request *request, const struct moving *moving, const struct block *block,
+                       int64_t expire_ms)
+{
+    char digits[NUMBER_I64_SPACE];
+    struct slice deadline[] = {SLICE("PEXPIREAT"), request->keys[0].name, SLICE("")};
+    struct operation_list popped;
+
+    effect_popped(request, request->keys[0].name, moving->from_end, block->count);
+    effect_add(request, block->words, PUSH_WORDS + (uint32_t)block->count);
+    operation_list_begin(&popped, request);
+    for (uint64_t i = 0; i < block->count; i++)
+        operation_list_add(&popped, *block_word(block, moving->from_end == QUICKLIST_HEAD ? i : block->count - 1 - i));
+    operation_popped(&popped, &request->keys[0], moving->from_end);
+    operation_add(request, block->words, PUSH_WORDS + (uint32_t)block->count);
+    if (expire_ms == EXPIRE_NEVER)
+        return;
+    deadline[2] = slice_make(digits, number_format_i64(digits, expire_ms));
+    effect_add(request, deadline, countof(deadline));
+    operation_add(request, deadline, countof(deadline));
+}
+
+/* Within one list. In bulk to the end where they are they stay. */
+static void move_block_within(struct request *request, struct edit *edit, const struct moving *moving,
+                              const struct block *block)
+{
+    const struct key *key = &request->keys[0];
+    struct quicklist *list = list_of(edit->value);
+    const bool empties = quicklist_count(list) == block->count;
+    const struct entry *entry = change_entry(&edit->change);
+    int64_t expire_ms;
+
+    assert(entry != NULL);
+    expire_ms = empties ? entry_expire_ms(entry) : EXPIRE_NEVER;
+    if (moving->from_end == moving->to_end && !moving->reverses)
+        return;
+    block_drop(block, list, moving);
+    block_push(block, list, moving->to_end);
+    edit_end(edit, EVENT_LIST, push_event(moving->to_end));
+    access_event(request->access, request->db, key, EVENT_LIST, pop_event(moving->from_end));
+    tell_moved(request, moving, block, expire_ms);
+}
+
+static void move_block_between(struct request *request, struct edit *from, const struct moving *moving,
+                               const struct block *block)
+{
+    const struct quicklist_limits limits = type_list_limits();
+    const bool empties = quicklist_count(list_of(from->value)) == block->count;
+    struct edit to;
+
+    block_drop(block, list_of(from->value), moving);
+    edit_end(from, EVENT_LIST, NULL); /* its events are told after those of the other list */
+    if (edit_list(&to, request, &request->keys[1])) {
+        if (to.is_new)
+            to.value = list_create(&limits);
+        block_push(block, list_of(to.value), moving->to_end);
+        edit_end(&to, EVENT_LIST, push_event(moving->to_end));
+    }
+    access_event(request->access, request->db, &request->keys[0], EVENT_LIST, pop_event(moving->from_end));
+    if (empties)
+        (void)access_delete(request->access, request->db, &request->keys[0]);
+    tell_moved(request, moving, block, EXPIRE_NEVER);
+}
+
+/* False: there is nothing to move, and nothing was replied. */
+static bool move_block(struct request *request, const struct moving *moving)
+{
+    const struct key *from_key = &request->keys[0], *to_key = &request->keys[request->key_count - 1];
+    struct block block;
+    struct value list;
+    struct edit from;
+
+    if (!typed_find(request, from_key, TYPE_LIST, &list))
+        return true;
+    if (list.data == NULL || (moving->exactly && quicklist_count(list_of(list)) < moving->count))
+        return false;
+    if (!typed_find(request, to_key, TYPE_LIST, &list) || !edit_list(&from, request, from_key))
+        return true;
+    block_init(&block, list_of(from.value), moving, to_key->name);
+    block_reply(&block, request, moving);
+    if (slice_equal(from_key->name, to_key->name))
+        move_block_within(request, &from, moving, &block);
+    else
+        move_block_between(request, &from, moving, &block);
+    block_fini(&block);
+    return true;
+}
+
+static void cmd_lmovem(struct request *request)
+{
+    struct moving moving;
+
+    if (parse_moving(request, 5, &moving) && !move_block(request, &moving))
+        reply_null_array(request);
+}
+
+/* A block_wish's can_serve: EXACTLY waits until there are so many. */
+static bool has_enough(const struct request *request, const struct entry *entry)
+{
+    int64_t count;
+
+    return request->arg_count == 6 || !request_arg_is(request, 6, "EXACTLY") ||
+           (number_parse_i64(request_arg(request, 7), &count) &&
+            quicklist_count(list_of(entry_value(entry))) >= (uint64_t)count);
+}
+
+static void cmd_blmovem(struct request *request)
+{
+    struct moving moving;
+    int64_t timeout_ms;
+
+    if (!parse_moving(request, 6, &moving) || !request_arg_timeout(request, 5, &timeout_ms) ||
+        move_block(request, &moving))
+        return;
+    block_client(request, &(const struct block_wish){.type = TYPE_LIST,
+                                                     .keys = request->keys,
+                                                     .key_count = 1,
+                                                     .target = &request->keys[request->key_count - 1],
+                                                     .timeout_ms = timeout_ms,
+                                                     .can_serve = has_enough});
+}
+
 /* ----------------------------------------------------------------------------------- removing what others popped -- */
 
 /* Takes the first element that is the needle from the place `from` on, counted from that end, up to before `to`. */
@@ -824,6 +1060,11 @@ const struct command_row list_commands[] = {
      .categories = "@write @list @slow", .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0",
      .group = "list", .since = "6.2.0", .summary = "Moves an element from one list to another.", .complexity = "O(1)",
      .syntax = "LMOVE source destination (LEFT|RIGHT) (LEFT|RIGHT)"},
+    {.name = "lmovem", .run = cmd_lmovem, .arity = -5, .access = ACCESS_STRIPED, .flags = "write denyoom alone",
+     .categories = "@write @list @slow", .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0",
+     .group = "list", .since = "8.10.0", .summary = "Moves several elements from one list to another.",
+     .complexity = "O(N) for N elements moved",
+     .syntax = "LMOVEM source destination (LEFT|RIGHT) (LEFT|RIGHT) [(COUNT count|EXACTLY count) (OBO|BULK)]"},
     {.name = "rpoplpush", .run = cmd_rpoplpush, .arity = 3, .access = ACCESS_STRIPED,
      .flags = "write denyoom deprecated", .categories = "@write @list @slow",
      .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0", .group = "list", .since = "1.2.0",
@@ -853,6 +1094,13 @@ const struct command_row list_commands[] = {
      .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0", .group = "list", .since = "6.2.0",
      .summary = "Moves an element from one list to another. Blocks until there is one.", .complexity = "O(1)",
      .syntax = "BLMOVE source destination (LEFT|RIGHT) (LEFT|RIGHT) timeout"},
+    {.name = "blmovem", .run = cmd_blmovem, .arity = -6, .access = ACCESS_STRIPED,
+     .flags = "write denyoom blocking alone", .categories = "@write @list @slow @blocking",
+     .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0", .group = "list", .since = "8.10.0",
+     .summary = "Moves several elements from one list to another. Blocks until there are any, or enough.",
+     .complexity = "O(N) for N elements moved",
+     .syntax = "BLMOVEM source destination (LEFT|RIGHT) (LEFT|RIGHT) timeout [(COUNT count|EXACTLY count) "
+               "(OBO|BULK)]"},
     {.name = "brpoplpush", .run = cmd_brpoplpush, .arity = 4, .access = ACCESS_STRIPED,
      .flags = "write denyoom noscript blocking deprecated alone", .categories = "@write @list @slow @blocking",
      .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0", .group = "list", .since = "2.2.0",

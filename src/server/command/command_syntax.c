@@ -194,6 +194,7 @@ static const struct naming choice_names[] = {
     {"BYINT|BYFLOAT", "increment"},
     {"FLUSH|APPEND|REPLACE", "policy"}, {"MAXLEN|MINID", "strategy"}, {"=|~", "operator"}, {"*|id", "id_or_auto"},
     {"BYTE|BIT", "index_unit"}, {"M|KM|FT|MI", "unit"}, {"FROMMEMBER|FROMLONLAT", "from"},
+    {"COUNT|EXACTLY", "selector"}, {"OBO|BULK", "ordering"},
     {"BEFORE|AFTER", "where"}, {"LEFT|RIGHT", "where"}, {"MIN|MAX", "where"}, {"id|$", "id"},
     {"MODULE|ACLCAT|PATTERN", "filterby"}, {"SUM|MIN|MAX|COUNT", "aggregate"}, {"BYSCORE|BYLEX", "sortby"},
     {"IMPORTING|MIGRATING|NODE|STABLE", "subcommand"}, {"FORCE|TAKEOVER", "options"}, {"count|RESET", "operation"},

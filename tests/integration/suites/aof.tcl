@@ -361,6 +361,21 @@ with_server {appendonly yes enable-debug-command yes} {
         r set gone v
         r zinterstore gone 2 z none aggregate count
         r zinterstore gone 2 z none aggregate count
+        foreach words {{left left count 3 obo} {left left count 3 bulk} {right left exactly 2 bulk}
+                {right right count 20 obo} {left right count 20 bulk}} {
+            r rpush from a {} 12 c d e
+            r pexpireat from 4000000000000
+            r lmovem from to {*}$words
+            r lmovem to to {*}$words
+            r rpush from last
+            r lmovem from from {*}$words
+            r blmovem from to2 right left 0
+        }
+        set c [connect]
+        $c -send blmovem waits to left left 0 exactly 2 obo
+        wait_for {[info_field blocked_clients clients] == 1}
+        r rpush waits 1 2 3
+        assert_equal {2 1} [$c -read]
         assert_equal {750 150 150 0} [list [r zcard union] [r zcard inter] [r zcard z] [r exists gone]]
         wait_written
         assert_equal [r debug digest] [oracle_digest]

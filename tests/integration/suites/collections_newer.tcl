@@ -19,6 +19,42 @@ proc scored {client args} {
     return [concat {*}[$client {*}$args withscores]]
 }
 
+# Moves elements from a list to another one, and within a list, and compares lists and reply with what Tcl makes
+# of them.
+proc check_move {from to selector count order} {
+    foreach destination {m l} {
+        set list {a 1 {} 23456 e}
+        r del l m
+        r rpush l {*}$list
+        r rpush m x y
+        set words [list l $destination $from $to $selector $count $order]
+        if {$selector eq "exactly" && $count > 5} {
+            assert_equal {} [r lmovem {*}$words]
+            assert_equal $list [r lrange l 0 -1]
+            continue
+        }
+        set count [expr {min($count, 5)}]
+        if {$from eq "left"} {
+            set block [lrange $list 0 $count-1]
+            set list [lrange $list $count end]
+        } else {
+            set block [lrange $list end-[expr {$count - 1}] end]
+            set list [lrange $list 0 end-$count]
+        }
+        if {$order eq "obo" && $from eq $to} {
+            set block [lreverse $block]
+        }
+        set onto [expr {$destination eq "m" ? {x y} : $list}]
+        set onto [expr {$to eq "left" ? [concat $block $onto] : [concat $onto $block]}]
+        assert_equal $block [r lmovem {*}$words] $words
+        assert_equal $onto [r lrange $destination 0 -1] $words
+        if {$destination eq "m"} {
+            assert_equal $list [r lrange l 0 -1] $words
+            assert_equal [expr {[llength $list] != 0}] [r exists l] $words
+        }
+    }
+}
+
 with_server {} {
     test "SDIFFCARD and SUNIONCARD count what SDIFF and SUNION reply" {keydb} {
         fill_sets r 8
@@ -194,5 +230,168 @@ with_server {} {
         assert_refused "ERR weight value is not a float" r zunion 1 z weights nan aggregate count
         assert_refused $::wrong_type r zunionstore d 2 z d aggregate count
         assert_equal v [r get d]
+    }
+
+    foreach ::proto {2 3} {
+        test "LMOVEM, by a model, RESP$::proto" {keydb} {
+            r hello $::proto
+            foreach limit {-2 2} {
+                r config set list-max-listpack-size $limit
+                foreach from {left right} {
+                    foreach to {left right} {
+                        foreach order {obo bulk} {
+                            foreach count {1 2 4 5 9} {
+                                foreach selector {count exactly} {
+                                    check_move $from $to $selector $count $order
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            r config set list-max-listpack-size -2
+            r hello 2
+        }
+
+        test "LMOVEM without a number, and of nothing, RESP$::proto" {keydb} {
+            r hello $::proto
+            set null [expr {$::proto == 2 ? "nullarray" : "null"}]
+            r rpush l a b c
+            assert_reply {array {{bulk a}}} r lmovem l m left right
+            assert_reply {array {{bulk c}}} r lmovem l m RIGHT LEFT
+            assert_equal {c a} [r lrange m 0 -1]
+            assert_reply $null r lmovem none m left right
+            assert_reply $null r lmovem none m left right count 5 obo
+            assert_reply $null r lmovem none m left right exactly 1 bulk
+            assert_reply $null r lmovem m l left right exactly 3 obo
+            assert_equal {c a} [r lrange m 0 -1]
+            r set t text
+            assert_reply $null r lmovem none t left right
+            assert_reply $null r lmovem m t left right exactly 3 obo
+            assert_reply {array {{bulk c} {bulk a}}} r lmovem m l left right EXACTLY 2 Bulk
+            assert_equal {0 {b c a}} [list [r exists m] [r lrange l 0 -1]]
+            assert_reply {array {{bulk b} {bulk c} {bulk a}}} r blmovem l m left right 0 count 9223372036854775807 obo
+            assert_reply {array {{bulk b}}} r blmovem m l left right 0
+            assert_reply $null r blmovem none m left right 0.01
+            assert_reply $null r blmovem m l left right 0.01 exactly 3 bulk
+            assert_equal {c a} [r lrange m 0 -1]
+            r hello 2
+        }
+    }
+
+    test "LMOVEM and BLMOVEM refuse, and nothing has changed" {keydb} {
+        r rpush l a b
+        r set t text
+        foreach {words error} {
+            {up left} "syntax error"   {left down} "syntax error"
+            {left left count} "syntax error"   {left left count 1} "syntax error"   {left left obo} "syntax error"
+            {left left 1 obo} "syntax error"   {left left exactly 1} "syntax error"
+            {left left obo count 1} "syntax error"   {left left count 1 obo bulk} "syntax error"
+            {left left count 1 obo exactly 1 obo} "syntax error"   {left left count 1 both} "syntax error"
+            {left left many 1 obo} "syntax error"
+            {left left count 0 obo} "count should be greater than 0"
+            {left left count -1 bulk} "count should be greater than 0"
+            {left left exactly x obo} "count should be greater than 0"
+            {left left exactly 9223372036854775808 obo} "count should be greater than 0"
+        } {
+            assert_refused "ERR $error" r lmovem l m {*}$words
+            assert_refused "ERR $error" r blmovem l m {*}[linsert $words 2 0]
+        }
+        foreach words {{t m} {l t} {t t}} {
+            assert_refused $::wrong_type r lmovem {*}$words left right count 2 obo
+            assert_refused $::wrong_type r blmovem {*}$words left right 0 count 2 obo
+        }
+        assert_refused "ERR timeout is negative" r blmovem l m left right -1
+        assert_refused "ERR timeout is not a float or out of range" r blmovem l m left right x count 1 obo
+        assert_error "ERR wrong number of arguments for 'lmovem' command" {r lmovem l m left}
+        assert_error "ERR wrong number of arguments for 'blmovem' command" {r blmovem l m left right}
+        assert_equal {{a b} 0 text} [list [r lrange l 0 -1] [r exists m] [r get t]]
+        r config set maxmemory 1
+        assert_error "OOM *" {r lmovem l m left right}
+        r config set maxmemory 0
+        r acl setuser mover on nopass resetkeys %RW~l %R~m +lmovem
+        assert_match "*permissions*" [r acl dryrun mover lmovem l m left right]
+        assert_equal OK [r acl dryrun mover lmovem l l left right]
+    }
+
+    test "LMOVEM within one list keeps its deadline" {keydb} {
+        foreach words {{left left count 9 obo} {right right exactly 3 obo} {left right count 3 bulk}
+                {right left count 2 obo} {left left count 3 bulk} {left left}} {
+            r del l
+            r rpush l a b c
+            r expire l 100
+            r lmovem l l {*}$words
+            assert_range [r ttl l] 90 100
+        }
+    }
+
+    test "BLMOVEM EXACTLY waits until there are so many; others may take them before" {keydb} {
+        set c [connect]
+        set d [connect]
+        $c -send blmovem l m left right 0 exactly 3 obo
+        wait_for {[info_field blocked_clients clients] == 1}
+        r rpush l a b
+        $d -send blmovem l n right left 0 exactly 4 bulk
+        wait_for {[info_field blocked_clients clients] == 2}
+        assert_equal {a b} [r lrange l 0 -1]
+        assert_equal a [r lpop l]
+        r rpush l c
+        assert_equal {b c} [r lrange l 0 -1]
+        r rpush l d e f g
+        assert_equal {b c d} [$c -read]
+        # The second one is asked after the first: what is left is enough for it, or is not.
+        assert_equal {e f g} [r lrange l 0 -1]
+        r lpush l x
+        assert_equal {x e f g} [$d -read]
+        assert_equal {0 {b c d} {x e f g}} [list [r exists l] [r lrange m 0 -1] [r lrange n 0 -1]]
+        # A number is enough for one that waits for anything; a chain of them is served at once.
+        $c -send blmovem p q left left 0 count 3 bulk
+        wait_for {[info_field blocked_clients clients] == 1}
+        $d -send blmovem q s left left 0 exactly 2 obo
+        wait_for {[info_field blocked_clients clients] == 2}
+        r rpush p 1 2
+        assert_equal {1 2} [$c -read]
+        assert_equal {2 1} [$d -read]
+        assert_equal {0 {2 1}} [list [r exists p q] [r lrange s 0 -1]]
+        # A list that cannot take them is an error when they come.
+        $c -send blmovem p q left left 0 exactly 2 bulk
+        wait_for {[info_field blocked_clients clients] == 1}
+        r set q text
+        r rpush p 1
+        r rpush p 2
+        assert_error $::wrong_type {$c -read}
+        assert_equal {1 2} [r lrange p 0 -1]
+    }
+
+    test "LMOVEM and BLMOVEM within MULTI and scripts" {keydb} {
+        r rpush l a b c
+        r multi
+        r blmovem none m left right 0
+        r blmovem l m left right 0 exactly 4 obo
+        r lmovem l m left right count 2 bulk
+        assert_equal {{} {} {a b}} [r exec]
+        assert_equal {b a} [r eval {return redis.call('lmovem', KEYS[1], KEYS[2], 'LEFT', 'LEFT', 'COUNT', 5, 'OBO')} \
+            2 m l]
+        assert_equal 0 [r eval {return redis.call('blmovem', KEYS[1], KEYS[2], 'LEFT', 'LEFT', 0) and 1 or 0} 2 m l]
+        assert_equal {b a c} [r lrange l 0 -1]
+    }
+
+    test "LMOVEM: an event for each list" {keydb} {
+        r config set notify-keyspace-events Elg
+        set c [connect]
+        $c psubscribe __keyevent@0__:*
+        r rpush l a b c
+        r lmovem l m left right count 2 bulk
+        r lmovem l m right left count 2 bulk
+        r lmovem m m left left count 2 bulk
+        r lmovem m m left left count 2 obo
+        r rpush end x
+        set told {}
+        while {[lindex $told end] ne "rpush end"} {
+            lassign [$c -read] kind pattern channel key
+            lappend told "[lindex [split $channel :] 1] $key"
+        }
+        assert_equal {{rpush l} {rpush m} {lpop l} {lpush m} {rpop l} {del l} {lpush m} {lpop m} {rpush end}} $told
+        r config set notify-keyspace-events ""
     }
 }

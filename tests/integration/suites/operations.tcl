@@ -158,6 +158,14 @@ with_server {enable-debug-command yes} {
             {{rpush l a b}} {lmove l k right left} {{KEYDB.OP.POP l RIGHT b} {LPUSH k b}}
             {{rpush l a b}} {rpoplpush l l} {{KEYDB.OP.POP l RIGHT b} {LPUSH l b}}
             {{rpush l a b}} {blmove l k left right 0} {{KEYDB.OP.POP l LEFT a} {RPUSH k a}}
+            {{rpush l a b c}} {lmovem l k left left count 2 obo} {{KEYDB.OP.POP l LEFT a b} {LPUSH k a b}}
+            {{rpush l a b c}} {lmovem l k right left exactly 2 bulk} {{KEYDB.OP.POP l RIGHT c b} {LPUSH k c b}}
+            {{rpush l a b c}} {lmovem l k right right count 2 bulk} {{KEYDB.OP.POP l RIGHT c b} {RPUSH k b c}}
+            {{rpush l a b c}} {lmovem l l left left count 2 bulk} {}
+            {{rpush l a b c}} {lmovem l k left left exactly 4 bulk} {}
+            {{rpush l a b} {pexpireat l 4000000000000}} {lmovem l l left right count 2 obo}
+                {{KEYDB.OP.POP l LEFT a b} {RPUSH l a b} {PEXPIREAT l 4000000000000}}
+            {{rpush l a b}} {blmovem l k left right 0} {{KEYDB.OP.POP l LEFT a} {RPUSH k a}}
             {{rpush l a b}} {linsert l before b c} {{linsert l before b c}}
             {{rpush l a b}} {lset l 0 c} {{lset l 0 c}}
             {{rpush l a b}} {lrem l 0 a} {{lrem l 0 a}}

@@ -52,7 +52,8 @@ set families {
         {lpush K V V V} {rpush K M M M M M} {lpushx K V} {rpushx K M} {lpop K} {rpop K} {lpop K 3} {rpop K 2}
         {lset K I V} {lset K I M} {linsert K before M V} {linsert K after M M} {lrem K I M} {ltrim K I -2}
         {ltrim K 1 9} {lmove K K left right} {lmove K K right left} {rpoplpush K K} {lmpop 2 K K left count 2}
-        {keydb.op.pop K left M M}
+        {keydb.op.pop K left M M} {lmovem K K left left count 3 obo} {lmovem K K right left count 2 bulk}
+        {lmovem K K right right count 5 bulk}
     }
     "hashes" {
         {hset K M V M V} {hset K M N} {hdel K M M} {hincrby K M N} {hincrbyfloat K M F} {hsetnx K M V}
