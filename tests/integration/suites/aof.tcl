@@ -371,6 +371,11 @@ with_server {appendonly yes enable-debug-command yes} {
             r lmovem from from {*}$words
             r blmovem from to2 right left 0
         }
+        foreach {key words} {turned {left left count 5 obo} rotated {right left exactly 3 bulk}} {
+            r rpush $key a b c
+            r pexpireat $key 4000000000000
+            r lmovem $key $key {*}$words
+        }
         set c [connect]
         $c -send blmovem waits to left left 0 exactly 2 obo
         wait_for {[info_field blocked_clients clients] == 1}
