@@ -185,6 +185,11 @@ with_server {} {
         assert_equal {oneof 2.6.12 optional} [list [dict get $condition type] [dict get $condition since] \
             [dict get $condition flags]]
         assert_equal {NX XX IFEQ IFNE IFDEQ IFDNE} [lmap token [dict get $condition arguments] {dict get $token token}]
+        set arguments [dict get [r command docs hsetex] hsetex arguments]
+        assert_equal {key condition fields_condition expiration fields} [lmap one $arguments {dict get $one name}]
+        assert_equal {numfields integer} [lmap name {name type} {
+            dict get [lindex [dict get [lindex $arguments end] arguments] 0] $name
+        }]
     }
 
     test "COMMAND DOCS of everything, in the right types" {} {

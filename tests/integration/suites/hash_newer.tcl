@@ -131,7 +131,7 @@ with_server {enable-debug-command yes appendonly yes} {
             r hpexpireat k ${::far}000 fields 2 a b
             assert_reply [list array [list {bulk 1} $::null {bulk {}} $::null]] r hgetdel k FIELDS 4 a none {} a
             assert_equal "b 2 ${::far}000 c 3 -1" [fields]
-            r hset k a 4
+            r hsetex k keepttl fields 1 a 4
             assert_equal -1 [r httl k fields 1 a]
             assert_reply {array {{bulk 3} {bulk 2} {bulk 4}}} r hgetdel k fields 3 c b a
             assert_equal 0 [r exists k]
