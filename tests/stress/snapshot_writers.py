@@ -119,6 +119,8 @@ class Mix:
             [b"RPUSH", key, *self.members()], [b"LPUSH", key, self.bytes()], [b"LPOP", key], [b"RPOP", key, 3],
             [b"LSET", key, 0, self.bytes()], [b"LINSERT", key, b"BEFORE", self.member(), self.bytes()],
             [b"LREM", key, 1, self.member()], [b"LTRIM", key, 0, 200], [b"LMOVE", key, other, b"LEFT", b"RIGHT"],
+            [b"LMOVEM", key, other, b"LEFT", b"LEFT", b"COUNT", 3, b"OBO"],
+            [b"LMOVEM", key, other, b"RIGHT", b"LEFT", b"EXACTLY", 2, b"BULK"],
             [b"BLMOVE", key, other, b"RIGHT", b"LEFT", b"0.001"], [b"BLPOP", key, b"0.001"]))]
 
     def sets(self):

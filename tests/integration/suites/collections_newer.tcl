@@ -394,4 +394,28 @@ with_server {} {
         assert_equal {{rpush l} {rpush m} {lpop l} {lpush m} {rpop l} {del l} {lpush m} {lpop m} {rpush end}} $told
         r config set notify-keyspace-events ""
     }
+
+    test "LMOVEM: workers pass elements round, none is lost" {keydb} {
+        set clients [connect_many 8]
+        set all {}
+        for {set n 0} {$n < 200} {incr n} {
+            lappend all $n
+        }
+        r rpush l0 {*}$all
+        for {set round 0} {$round < 100} {incr round} {
+            set i 0
+            foreach c $clients {
+                $c -send lmovem l[expr {$i % 4}] l[expr {($i + 1) % 4}] left right count 7 bulk
+                $c -send lmovem l[expr {($i + 2) % 4}] l[expr {$i % 4}] right right exactly 3 obo
+                $c -send blmovem l[expr {$i % 4}] l[expr {($i + 3) % 4}] left left 0.001 exactly 5 obo
+                incr i
+            }
+            foreach c $clients {
+                $c -read
+                $c -read
+                $c -read
+            }
+        }
+        assert_equal $all [lsort -integer [concat {*}[lmap key {l0 l1 l2 l3} {r lrange $key 0 -1}]]]
+    }
 }
