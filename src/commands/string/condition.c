@@ -12,7 +12,7 @@ static const struct {
     {"IFNE", CONDITION_DIFFERS}, {"IFDEQ", CONDITION_DIGEST_EQUALS}, {"IFDNE", CONDITION_DIGEST_DIFFERS},
 };
 
-enum condition_kind condition_of_word(struct slice word)
+enum condition_kind condition_of_word_slow(struct slice word)
 {
     for (size_t i = 0; i < countof(words); i++) {
         if (slice_equal_text_nocase(word, words[i].word))

@@ -22,7 +22,14 @@ static inline bool condition_reads_value(enum condition_kind kind)
 {
     return kind >= CONDITION_EQUALS;
 }
-enum condition_kind condition_of_word(struct slice word);
+enum condition_kind condition_of_word_slow(struct slice word);
+/* CONDITION_NONE: the word is no such option, as most are not. */
+static inline enum condition_kind condition_of_word(struct slice word)
+{
+    const char first = word.size != 0 ? (char)(*word.data | 32) : '\0';
+
+    return first == 'n' || first == 'x' || first == 'i' ? condition_of_word_slow(word) : CONDITION_NONE;
+}
 
 /* Parses the condition at *index, and goes to its last argument. The same kind may be repeated: the last one counts.
  * False: there is none, it lacks its value, or there was another kind before. */
