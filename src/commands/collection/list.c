@@ -349,6 +349,30 @@ static void cmd_brpop(struct request *request)
     pop_or_wait(request, QUICKLIST_TAIL);
 }
 
+/* The deadline of a list that is about to move onto itself, all `count` elements of it: who takes the last one off, as
+ * others are told to, loses it. EXPIRE_NEVER: it has none, or some stay. */
+static int64_t deadline_at_stake(const struct edit *edit, uint64_t count)
+{
+    const struct entry *entry = change_entry(&edit->change);
+
+    assert(entry != NULL);
+    return quicklist_count(list_of(edit->value)) == count ? entry_expire_ms(entry) : EXPIRE_NEVER;
+}
+
+/* It is set again, behind the pop and the push. */
+static void tell_deadline(struct request *request, int64_t expire_ms, bool has_effects)
+{
+    char digits[NUMBER_I64_SPACE];
+    const struct slice words[] = {SLICE("PEXPIREAT"), request->keys[0].name,
+                                  slice_make(digits, number_format_i64(digits, expire_ms))};
+
+    if (expire_ms == EXPIRE_NEVER)
+        return;
+    if (has_effects)
+        effect_add(request, words, countof(words));
+    operation_add(request, words, countof(words));
+}
+
 static void operation_moved(struct request *request, enum quicklist_end from_end, enum quicklist_end to_end,
                             struct slice element)
 {
@@ -369,6 +393,8 @@ static bool move_element(struct request *request, enum quicklist_end from_end, e
     char scratch[NUMBER_I64_SPACE];
     struct buffer element = {0};
     struct listpack_value value;
+    const bool is_same = slice_equal(from_key->name, to_key->name);
+    int64_t expire_ms = EXPIRE_NEVER;
     struct edit from, to;
     bool there, emptied;
 
@@ -384,8 +410,10 @@ static bool move_element(struct request *request, enum quicklist_end from_end, e
     assert(there);
     buffer_append_slice(&element, listpack_value_text(&value, scratch));
     reply_bulk(request, element.size != 0 ? buffer_slice(&element) : SLICE(""));
+    if (is_same)
+        expire_ms = deadline_at_stake(&from, 1);
     quicklist_drop(list_of(from.value), from_end);
-    if (slice_equal(from_key->name, to_key->name)) {
+    if (is_same) {
         quicklist_push(list_of(from.value), to_end, buffer_slice(&element));
         edit_end(&from, EVENT_LIST, push_event(to_end));
         access_event(request->access, request->db, from_key, EVENT_LIST, pop_event(from_end));
@@ -403,6 +431,7 @@ static bool move_element(struct request *request, enum quicklist_end from_end, e
             (void)access_delete(request->access, request->db, from_key);
     }
     operation_moved(request, from_end, to_end, buffer_slice(&element));
+    tell_deadline(request, expire_ms, false); /* its own words are the effect */
     buffer_fini(&element);
     return true;
 }
@@ -583,13 +612,10 @@ static void block_reply(const struct block *block, struct request *request, cons
         reply_bulk(request, *block_word(block, moving->reverses ? block->count - 1 - i : i));
 }
 
-/* Redis 7.0 does not know LMOVEM, so files and replicas get a pop and a push. Where the pop takes the last element of
- * a list onto which the push goes, its deadline would be lost, and is set again. */
+/* Redis 7.0 does not know LMOVEM, so files and replicas get a pop and a push. */
 static void tell_moved(struct request *request, const struct moving *moving, const struct block *block,
                        int64_t expire_ms)
 {
-    char digits[NUMBER_I64_SPACE];
-    struct slice deadline[] = {SLICE("PEXPIREAT"), request->keys[0].name, SLICE("")};
     struct operation_list popped;
 
     effect_popped(request, request->keys[0].name, moving->from_end, block->count);
@@ -599,11 +625,7 @@ static void tell_moved(struct request *request, const struct moving *moving, con
         operation_list_add(&popped, *block_word(block, moving->from_end == QUICKLIST_HEAD ? i : block->count - 1 - i));
     operation_popped(&popped, &request->keys[0], moving->from_end);
     operation_add(request, block->words, PUSH_WORDS + (uint32_t)block->count);
-    if (expire_ms == EXPIRE_NEVER)
-        return;
-    deadline[2] = slice_make(digits, number_format_i64(digits, expire_ms));
-    effect_add(request, deadline, countof(deadline));
-    operation_add(request, deadline, countof(deadline));
+    tell_deadline(request, expire_ms, true);
 }
 
 /* Within one list. In bulk to the end where they are they stay. */
@@ -612,12 +634,8 @@ static void move_block_within(struct request *request, struct edit *edit, const 
 {
     const struct key *key = &request->keys[0];
     struct quicklist *list = list_of(edit->value);
-    const bool empties = quicklist_count(list) == block->count;
-    const struct entry *entry = change_entry(&edit->change);
-    int64_t expire_ms;
+    const int64_t expire_ms = deadline_at_stake(edit, block->count);
 
-    assert(entry != NULL);
-    expire_ms = empties ? entry_expire_ms(entry) : EXPIRE_NEVER;
     if (moving->from_end == moving->to_end && !moving->reverses)
         return;
     block_drop(block, list, moving);

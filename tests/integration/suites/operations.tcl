@@ -157,6 +157,9 @@ with_server {enable-debug-command yes} {
             {{rpush l a b}} {blmpop 0 1 l right} {{KEYDB.OP.POP l RIGHT b}}
             {{rpush l a b}} {lmove l k right left} {{KEYDB.OP.POP l RIGHT b} {LPUSH k b}}
             {{rpush l a b}} {rpoplpush l l} {{KEYDB.OP.POP l RIGHT b} {LPUSH l b}}
+            {{rpush l a} {pexpireat l 4000000000000}} {lmove l l left right}
+            {{KEYDB.OP.POP l LEFT a} {RPUSH l a} {PEXPIREAT l 4000000000000}}
+            {{rpush l a b} {pexpireat l 4000000000000}} {rpoplpush l l} {{KEYDB.OP.POP l RIGHT b} {LPUSH l b}}
             {{rpush l a b}} {blmove l k left right 0} {{KEYDB.OP.POP l LEFT a} {RPUSH k a}}
             {{rpush l a b c}} {lmovem l k left left count 2 obo} {{KEYDB.OP.POP l LEFT a b} {LPUSH k a b}}
             {{rpush l a b c}} {lmovem l k right left exactly 2 bulk} {{KEYDB.OP.POP l RIGHT c b} {LPUSH k c b}}
