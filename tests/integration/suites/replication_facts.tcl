@@ -497,6 +497,12 @@ with_server {} {
                     {maxmemory 1}} {
                 foreach command $commands {
                     foreach when {queueing exec} {
+                        # Since Redis 7.4 what needs no memory, and so is not refused by EXEC, is queued.
+                        if {$options eq {maxmemory 1} && $when eq "queueing" &&
+                                ![string match *OOM* [facts_transaction o $options $command exec]]} {
+                            assert {![string match *OOM* [facts_transaction m $options $command queueing]]} $command
+                            continue
+                        }
                         assert_equal [list $options $command $when [facts_transaction o $options $command $when]] \
                             [list $options $command $when [facts_transaction m $options $command $when]]
                     }
