@@ -242,12 +242,10 @@ void bits_combine(enum bits_operation operation, char *out, size_t size, const s
             combine_parts(STEP_AND_NOT, out + at, at, block, sources, count, 0);
             break;
         case BITS_DIFF1:
-            combine_parts(STEP_OR, out + at, at, block, sources, count, 1);
-            combine_part(STEP_AND_NOT, out + at, part_of(sources[0], at, block), block);
-            break;
         case BITS_ANDOR:
             combine_parts(STEP_OR, out + at, at, block, sources, count, 1);
-            combine_part(STEP_AND, out + at, part_of(sources[0], at, block), block);
+            combine_part(operation == BITS_DIFF1 ? STEP_AND_NOT : STEP_AND, out + at, part_of(sources[0], at, block),
+                         block);
             break;
         case BITS_ONE:
             combine_ones(out + at, at, block, sources, count);
