@@ -97,7 +97,7 @@ struct left_records {
 /* Where operations are taken back, and what a thread writes of a moment while the window changes. */
 static struct {
     struct window_copy *copy;   /* const once it is there; created with the gate owned */
-    struct window_copy *own;    /* likewise; the snapshot's thread uses it */
+    struct window_copy *own;    /* likewise; used by the snapshot's thread alone, while is_kept */
     struct live_snapshot *live; /* of the moment; written with the gate owned */
     const struct part *part;    /* const while it is kept; NULL: of all keys */
     bool is_kept;               /* written with the gate owned, then by the snapshot's thread */
