@@ -262,18 +262,25 @@ proc pause ms {
     vwait ::paused
 }
 
-# Evaluates the condition in the caller until it is true (1) or the time is over (0).
+# Evaluates the condition in the caller until it is true (1) or the time is over (0). A server that loads a file does not
+# know yet.
 proc wait_until {condition limit_ms} {
     set deadline [expr {[clock milliseconds] + $limit_ms}]
     set step 1
-    while {![uplevel 1 [list expr $condition]]} {
+    while {1} {
+        if {[catch {uplevel 1 [list expr $condition]} value details]} {
+            if {![string match "LOADING *" $value]} {
+                return -options $details $value
+            }
+        } elseif {$value} {
+            return 1
+        }
         if {[clock milliseconds] >= $deadline} {
             return 0
         }
         pause $step
         set step [expr {min(20, $step * 2)}]
     }
-    return 1
 }
 
 proc wait_for {condition {limit_ms 30000}} {
