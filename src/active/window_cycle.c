@@ -19,7 +19,8 @@ enum {
     SETTLE_AT_ONCE = 256, /* records, with the stripe held */
     GIVE_UP_STEPS = 16,   /* in how many steps of time the oldest are looked for */
     JOIN_AGAIN = 3,       /* times, before anything is given up */
-    JOIN_AGE_MS = 2000    /* of additions that are joined as long as there is room */
+    JOIN_AGE_MS = 2000,   /* of additions that are joined as long as there is room */
+    WAIT_MOST = 8         /* slices, for stripes that are busy, before anything is given up */
 };
 
 static struct {
@@ -28,6 +29,7 @@ static struct {
     uint64_t repaired_before;  /* worker 0's: when dirty keys were there last and none before */
     bool has_dirty;            /* worker 0's */
     bool is_over;              /* worker 0's: something was given up in the last slice: it was logged */
+    unsigned waited;           /* likewise: slices for stripes that were busy */
     uint64_t quiet_before;     /* likewise, as all below: what was written at or behind this stamp stays dirty */
     uint64_t dirty_us;         /* since when keys are dirty; 0: none is */
     uint64_t repair_us;        /* when repairs were counted last */
@@ -44,24 +46,30 @@ uint64_t window_cycle_repaired(void)
     return atomic_load_explicit(&cycle.repaired, memory_order_relaxed);
 }
 
-/* Worker 0, inside of the gate. A stripe that is busy is left for the next slice. */
-static void each_stripe(struct worker *worker, bool (*wanted)(const struct store *store, uint32_t stripe),
-                        void (*visit)(struct worker *worker, uint32_t stripe, void *context), void *context,
-                        uint64_t until_us)
+/* Worker 0, inside of the gate. A stripe that is busy is left for the next slice. Returns how many are. */
+static uint32_t each_stripe(struct worker *worker, bool (*wanted)(const struct store *store, uint32_t stripe),
+                            void (*visit)(struct worker *worker, uint32_t stripe, void *context), void *context,
+                            uint64_t until_us)
 {
     struct access *access = &worker->run.access;
     const uint32_t count = worker->server->store->stripe_mask + 1;
+    uint32_t left = 0;
 
     worker_assert_inside(worker);
     for (uint32_t i = 0; i < count && clock_monotonic_us() < until_us; i++) {
         const uint32_t stripe = (cycle.stripe + i) % count;
         uint32_t busy;
 
-        if (!wanted(worker->server->store, stripe) || !access_lock(access, &stripe, 1, &busy))
+        if (!wanted(worker->server->store, stripe))
             continue;
+        if (!access_lock(access, &stripe, 1, &busy)) {
+            left++;
+            continue;
+        }
         visit(worker, stripe, context);
         access_unlock(access, &stripe, 1);
     }
+    return left;
 }
 
 static void settle(struct worker *worker, uint32_t stripe, void *context)
@@ -140,32 +148,37 @@ static void join(struct worker *worker, uint32_t stripe, void *context)
     window_join(&worker->run.access, stripe, *(const uint64_t *)context);
 }
 
-/* The fuller it is the more is joined, and at once. */
-static void join_some(struct worker *worker, uint64_t newest)
+/* The fuller it is the more is joined, and at once. Returns how many stripes were busy. */
+static uint32_t join_some(struct worker *worker, uint64_t newest,
+                          bool (*wanted)(const struct store *store, uint32_t stripe))
 {
     const uint64_t limit = room_of_lists(), bytes = list_bytes(worker->server->store);
     uint64_t end_us = clock_monotonic_us() + WINDOW_CYCLE_SLICE_US;
     uint64_t until = newest - MIN(newest, (uint64_t)JOIN_AGE_MS << MERGE_COUNTER_BITS);
+    uint32_t busy;
 
     if (LIKELY(bytes <= limit / 2))
-        return;
+        return 0;
     if (bytes > limit / 4 * 3) {
         until = newest;
         end_us = bytes > limit ? UINT64_MAX : end_us + 3 * (uint64_t)WINDOW_CYCLE_SLICE_US;
     }
-    each_stripe(worker, window_has_grown, join, &until, end_us);
+    busy = each_stripe(worker, wanted, join, &until, end_us);
     if (window_is_wasteful(worker->server->store))
-        each_stripe(worker, window_has_noted, put_noted, NULL, end_us);
+        busy += each_stripe(worker, window_has_noted, put_noted, NULL, end_us);
+    return busy;
 }
 
-static void join_lists(struct worker *worker, uint64_t newest)
+/* Whether all was done that gives room without a loss. */
+static bool join_lists(struct worker *worker, uint64_t newest)
 {
     const uint64_t limit = room_of_lists();
+    uint32_t busy = join_some(worker, newest, window_has_grown);
 
-    join_some(worker, newest);
     /* Noted steps of which half are records take more room than before, and others come meanwhile. */
     for (unsigned i = 0; i < JOIN_AGAIN && list_bytes(worker->server->store) > limit; i++)
-        join_some(worker, newest);
+        busy = join_some(worker, newest, window_may_join);
+    return busy == 0;
 }
 
 static bool is_over(const struct store *store, bool tombstones)
@@ -203,12 +216,15 @@ static uint64_t bound(struct worker *worker, bool tombstones, uint64_t newest)
 static void keep_bounds(struct worker *worker, uint64_t newest)
 {
     const struct store *store = worker->server->store;
-    uint64_t lists, tombstones;
+    uint64_t lists = 0, tombstones;
 
     note_growth(&cycle.lists, list_bytes(store));
     note_growth(&cycle.tombstones, tombstone_bytes(store));
-    join_lists(worker, newest);
-    lists = bound(worker, false, newest);
+    /* Steps of a busy stripe keep the memory of others that were noted beside them, and may be joined in a moment. */
+    if (join_lists(worker, newest) || ++cycle.waited >= WAIT_MOST) {
+        lists = bound(worker, false, newest);
+        cycle.waited = 0;
+    }
     tombstones = bound(worker, true, newest);
     cycle.lists.left_bytes = list_bytes(store);
     cycle.tombstones.left_bytes = tombstone_bytes(store);

@@ -26,6 +26,7 @@ struct CACHE_ALIGNED window_stripe {
     struct list dirty;
     _Atomic uint64_t bytes, tombstones, tombstone_bytes, dirty_count, given_up, joined;
     _Atomic uint64_t bytes_joined; /* likewise: that it had when its steps were joined last */
+    _Atomic bool has_unjoined;     /* likewise: steps were left then that may be joined */
     uint32_t added;                /* keys, since writers settled last */
     bool is_left;                  /* for the keeper; if there is one */
     _Atomic uint64_t oldest;       /* likewise: the last stamp of the first by change; 0: none */
@@ -1001,10 +1002,19 @@ bool window_has_grown(const struct store *store, uint32_t stripe_index)
     return bytes_of(stripe) > joined + joined / 4 + GROWN_BYTES;
 }
 
+bool window_may_join(const struct store *store, uint32_t stripe_index)
+{
+    const struct window_stripe *stripe = &store->window->stripes[stripe_index];
+
+    return atomic_load_explicit(&stripe->has_unjoined, memory_order_relaxed) ||
+           bytes_of(stripe) != atomic_load_explicit(&stripe->bytes_joined, memory_order_relaxed);
+}
+
 struct join_visit {
     struct window_model model;
     struct window_stripe *stripe;
     uint64_t until;
+    bool has_left; /* steps that were not looked at and may be joined */
 };
 
 static void join_key(struct window_key *known, struct join_visit *visit)
@@ -1016,6 +1026,8 @@ static void join_key(struct window_key *known, struct join_visit *visit)
         return;
     visit->model.name = slice_make(known->name, known->name_size);
     joined = merge_record_join(record, visit->until, JOIN_MOST, &visit->model.model);
+    if (joined != 0 || merge_record_last(record).stamp > visit->until)
+        visit->has_left = true;
     if (joined == 0)
         return;
     recount(visit->stripe, known, count_bytes(known));
@@ -1037,6 +1049,7 @@ void window_join(struct access *access, uint32_t stripe_index, uint64_t until)
     LIST_FOREACH(node, &stripe->dirty)
         join_key(container_of(node, struct window_key, node), &visit);
     atomic_store_explicit(&stripe->bytes_joined, bytes_of(stripe), memory_order_relaxed);
+    atomic_store_explicit(&stripe->has_unjoined, visit.has_left, memory_order_relaxed);
 }
 
 uint64_t window_give_up_lists(struct access *access, uint32_t stripe_index, uint64_t stamp)

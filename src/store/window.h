@@ -135,6 +135,8 @@ bool window_settle(struct access *access, uint32_t stripe, uint32_t most);
  * has grown by a quarter since then; that without the lock. */
 #define WINDOW_JOINED_MOST (INT64_C(1) << 40) /* the weight of joined steps is below */
 bool window_has_grown(const struct store *store, uint32_t stripe);
+/* Has changed at all since then, or steps were left: worth the look before lists are given up. Without the lock. */
+bool window_may_join(const struct store *store, uint32_t stripe);
 void window_join(struct access *access, uint32_t stripe, uint64_t until);
 /* Gives up lists, or tombstones, of which the last change is not younger. Tombstones raise the floor. Returns how many
  * keys. */
