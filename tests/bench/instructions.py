@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts the user instructions of a request, for 16 requests, and compares them with those of instructions.txt.
+"""Counts the user instructions of a request, for 24 requests, and compares them with those of instructions.txt.
 
     instructions.py --server BIN [--only NAME,..] [--repeat N] [--verbose] [--write]
 
@@ -76,6 +76,27 @@ def lists():
     return (["LPUSH", "list:%d" % (number % 10), "element-of-a-list"] for number in range(1000))
 
 
+def hashes():
+    return (["HSET", "hash:%d" % (number % 100), "field:%d" % (number // 100), "some-value"]
+            for number in range(1000))
+
+
+def of_hash(number):
+    return "hash:%d" % (number % 100), "field:%d" % (number * 7919 % 10)
+
+
+def hash_of_deadlines():
+    return [*hashes(), *(["HEXPIRE", "hash:%d" % number, "500", "FIELDS", "10",
+                          *("field:%d" % field for field in range(10))] for number in range(100))]
+
+
+def read_or_ack(number):
+    """What is read is acknowledged one turn later."""
+    if number % 2:
+        return ["XACK", "stream", "group", "%d-1" % (number // 2 + 1)]
+    return ["XREADGROUP", "GROUP", "group", "consumer", "COUNT", "1", "STREAMS", "stream", ">"]
+
+
 class Request:
     """words: those of the request of a number, counted from 0. fill: the commands before."""
 
@@ -100,9 +121,7 @@ REQUESTS = [
     Request("lrange_100", "LRANGE of 100 elements, no pipeline",
             lambda number: ["LRANGE", "list:%d" % (number % 10), "0", "99"], lists, pipeline=1),
     Request("hset", "HSET of a field that is there, hashes of 10 fields",
-            lambda number: ["HSET", "hash:%d" % (number % 100), "field:%d" % (number * 7919 % 10), "some-value"],
-            lambda: (["HSET", "hash:%d" % (number % 100), "field:%d" % (number // 100), "some-value"]
-                     for number in range(1000))),
+            lambda number: ["HSET", *of_hash(number), "some-value"], hashes),
     Request("sadd_srem", "SADD of a new member and SREM of it in turn, a set of 10,000", add_remove,
             lambda: (["SADD", "set", "member:%012d" % number] for number in range(10000))),
     Request("zadd", "ZADD of another score of a member, a sorted set of 10,000",
@@ -114,6 +133,23 @@ REQUESTS = [
     Request("evalsha", "EVALSHA of a script that calls GET",
             lambda number: ["EVALSHA", hashlib.sha1(SCRIPT.encode()).hexdigest(), "1", key(number)],
             lambda: [["SCRIPT", "LOAD", SCRIPT], *strings()]),
+    Request("xreadgroup", "XREADGROUP of one entry and XACK of it in turn, of 10,000 entries", read_or_ack,
+            lambda: [["XGROUP", "CREATE", "stream", "group", "0", "MKSTREAM"],
+                     *(["XADD", "stream", "%d-1" % (number + 1), "field", "some-value"] for number in range(10000))]),
+    Request("set_ifeq", "SET IFEQ of 64 bytes that are there", lambda number: [*set_value(number), "IFEQ", VALUE]),
+    Request("increx", "INCREX of numbers of seven digits, with a bound",
+            lambda number: ["INCREX", key(number), "UBOUND", "9000000"], lambda: strings("1000000")),
+    Request("hget", "HGET, hashes of 10 fields", lambda number: ["HGET", *of_hash(number)], hashes),
+    Request("hgetex", "HGETEX without a change, of these",
+            lambda number: ["HGETEX", of_hash(number)[0], "FIELDS", "1", of_hash(number)[1]], hashes),
+    Request("hgetex_ex", "HGETEX that sets other deadlines, of fields that have one",
+            lambda number: ["HGETEX", of_hash(number)[0], "EX", "1000", "FIELDS", "1", of_hash(number)[1]],
+            hash_of_deadlines),
+    Request("hsetex", "HSETEX of fields that are there",
+            lambda number: ["HSETEX", of_hash(number)[0], "FIELDS", "1", of_hash(number)[1], "some-value"], hashes),
+    Request("hsetex_ex", "HSETEX with a deadline, of fields that have another one",
+            lambda number: ["HSETEX", of_hash(number)[0], "EX", "1000", "FIELDS", "1", of_hash(number)[1],
+                            "some-value"], hash_of_deadlines),
     Request("set_aof", "SET of 64 bytes over as many, append-only file, everysec", set_value,
             options=["--appendonly", "yes", "--appendfsync", "everysec"]),
     Request("set_active", "SET of 64 bytes over as many, an active node without peers", set_value,

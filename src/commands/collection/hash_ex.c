@@ -118,12 +118,13 @@ static bool parse_demand(struct request *request, uint32_t index, struct options
 static bool parse_option(struct request *request, uint32_t *index, const struct form *form, struct options *options)
 {
     const struct slice word = request_arg(request, *index);
-    const enum lifetime lifetime = lifetime_of_word(word);
+    enum lifetime lifetime;
 
-    if (lifetime_takes_time(lifetime) || (lifetime != LIFETIME_NONE && lifetime == form->lifetime))
-        return parse_lifetime(request, index, form, lifetime, options);
     if (request_arg_is(request, *index, "FIELDS"))
         return parse_block(request, index, form->width, options);
+    lifetime = lifetime_of_word(word);
+    if (lifetime_takes_time(lifetime) || (lifetime != LIFETIME_NONE && lifetime == form->lifetime))
+        return parse_lifetime(request, index, form, lifetime, options);
     return form->has_demands ? parse_demand(request, *index, options) : refuse_word(request, word);
 }
 

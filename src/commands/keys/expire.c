@@ -15,16 +15,17 @@ enum { MS_A_SECOND = 1000 };
 
 static const struct {
     const char *word;
+    size_t size;
     enum lifetime lifetime;
 } lifetimes[] = {
-    {"EX", LIFETIME_SECONDS}, {"PX", LIFETIME_MS},        {"EXAT", LIFETIME_AT_SECONDS},
-    {"PXAT", LIFETIME_AT_MS}, {"KEEPTTL", LIFETIME_KEEP}, {"PERSIST", LIFETIME_PERSIST},
+    {"EX", 2, LIFETIME_SECONDS}, {"PX", 2, LIFETIME_MS},        {"EXAT", 4, LIFETIME_AT_SECONDS},
+    {"PXAT", 4, LIFETIME_AT_MS}, {"KEEPTTL", 7, LIFETIME_KEEP}, {"PERSIST", 7, LIFETIME_PERSIST},
 };
 
 enum lifetime lifetime_of_word(struct slice word)
 {
     for (size_t i = 0; i < countof(lifetimes); i++) {
-        if (slice_equal_text_nocase(word, lifetimes[i].word))
+        if (slice_equal_nocase(word, slice_make(lifetimes[i].word, lifetimes[i].size)))
             return lifetimes[i].lifetime;
     }
     return LIFETIME_NONE;

@@ -4,27 +4,24 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-static const struct {
-    const char *word;
-    enum condition_kind kind;
-} words[] = {
-    {"NX", CONDITION_MISSING},   {"XX", CONDITION_EXISTS},           {"IFEQ", CONDITION_EQUALS},
-    {"IFNE", CONDITION_DIFFERS}, {"IFDEQ", CONDITION_DIGEST_EQUALS}, {"IFDNE", CONDITION_DIGEST_DIFFERS},
-};
-
 enum condition_kind condition_of_word_slow(struct slice word)
 {
-    for (size_t i = 0; i < countof(words); i++) {
-        if (slice_equal_text_nocase(word, words[i].word))
-            return words[i].kind;
-    }
-    return CONDITION_NONE;
+    if (slice_equal_nocase(word, SLICE("NX")))
+        return CONDITION_MISSING;
+    if (slice_equal_nocase(word, SLICE("XX")))
+        return CONDITION_EXISTS;
+    if (slice_equal_nocase(word, SLICE("IFEQ")))
+        return CONDITION_EQUALS;
+    if (slice_equal_nocase(word, SLICE("IFNE")))
+        return CONDITION_DIFFERS;
+    if (slice_equal_nocase(word, SLICE("IFDEQ")))
+        return CONDITION_DIGEST_EQUALS;
+    return slice_equal_nocase(word, SLICE("IFDNE")) ? CONDITION_DIGEST_DIFFERS : CONDITION_NONE;
 }
 
-bool condition_parse(const struct request *request, uint32_t *index, struct condition *condition)
+bool condition_parse(const struct request *request, uint32_t *index, enum condition_kind kind,
+                     struct condition *condition)
 {
-    const enum condition_kind kind = condition_of_word(request_arg(request, *index));
-
     if (kind == CONDITION_NONE || (condition->kind != CONDITION_NONE && condition->kind != kind))
         return false;
     condition->kind = kind;

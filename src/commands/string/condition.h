@@ -31,9 +31,10 @@ static inline enum condition_kind condition_of_word(struct slice word)
     return first == 'n' || first == 'x' || first == 'i' ? condition_of_word_slow(word) : CONDITION_NONE;
 }
 
-/* Parses the condition at *index, and goes to its last argument. The same kind may be repeated: the last one counts.
- * False: there is none, it lacks its value, or there was another kind before. */
-must_check bool condition_parse(const struct request *request, uint32_t *index, struct condition *condition);
+/* Parses the condition at *index, of the kind that its word says, and goes to its last argument. The same kind may be
+ * repeated: the last one counts. False: it is none, lacks its value, or there was another kind before. */
+must_check bool condition_parse(const struct request *request, uint32_t *index, enum condition_kind kind,
+                                struct condition *condition);
 
 /* Whether the condition holds of the entry, NULL: the key is missing. One that reads the value needs a string.
  * False: an error was replied. */

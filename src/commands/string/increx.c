@@ -1,7 +1,7 @@
 /* INCREX: adds to a number within bounds, and may change the key's deadline.
  *
- * Others are told what came of it, in words that every version knows: files and replicas by a SET, or by a DEL where
- * the new deadline has passed. Peers get the addition, so that those of several nodes add up, and the deadline; but the
+ * Others are told what came of it, in words that every version knows: files and replicas by an INCRBY, or a SET where
+ * there is a deadline or a float, or by a DEL where the new deadline has passed. Peers get the addition, so that those of several nodes add up, and the deadline; but the
  * sum where a float was cut off at a bound, since it need not be the old value plus the rounded difference. */
 #include "commands/shared/families.h"
 
@@ -215,14 +215,19 @@ static void put_integer(struct request *request, const struct increx *increx, in
 {
     const struct key *key = &request->keys[0];
     char text[NUMBER_I64_SPACE], amount_text[NUMBER_I64_SPACE];
+    const struct slice added = slice_make(amount_text, number_format_i64(amount_text, amount));
     struct change change;
 
     change_begin(&change, request->access, request->db, key);
     change_put_int(&change, number, EXPIRE_KEEP);
     change_end(&change, EVENT_STRING, "incrby");
+    if (increx->lifetime == LIFETIME_NONE) {
+        effect_set(request, (const struct slice[]){SLICE("INCRBY"), key->name, added}, 3);
+        return;
+    }
     change_deadline(request, key, increx);
     add_effect(request, increx, slice_make(text, number_format_i64(text, number)));
-    add_operations(request, increx, "INCRBY", slice_make(amount_text, number_format_i64(amount_text, amount)));
+    add_operations(request, increx, "INCRBY", added);
 }
 
 static void increase_integer(struct request *request, const struct increx *increx, const struct entry *entry)

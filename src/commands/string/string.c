@@ -94,11 +94,12 @@ static bool parse_set_options(struct request *request, struct set_options *optio
 {
     *options = (struct set_options){.gets = false};
     for (uint32_t i = 3; i < request->arg_count; i++) {
-        if (request_arg_is(request, i, "GET"))
+        const enum condition_kind kind = condition_of_word(request_arg(request, i));
+
+        if (kind == CONDITION_NONE && request_arg_is(request, i, "GET"))
             options->gets = true;
-        else if (condition_of_word(request_arg(request, i)) != CONDITION_NONE
-                     ? !condition_parse(request, &i, &options->condition)
-                     : !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
+        else if (kind != CONDITION_NONE ? !condition_parse(request, &i, kind, &options->condition)
+                                        : !parse_lifetime(request, &i, LIFETIME_PERSIST, options))
             return false;
     }
     return true;
@@ -314,9 +315,8 @@ static void delete_if(struct request *request, bool holds)
 /* The words are looked at only if there is a key to compare. */
 static void cmd_delex(struct request *request)
 {
-    struct condition condition = {.kind = CONDITION_NONE};
+    struct condition condition = {CONDITION_NONE, 3};
     const struct entry *entry;
-    uint32_t index = 2;
     bool holds;
 
     if (request->arg_count == 3 || request->arg_count > 4) {
@@ -326,11 +326,14 @@ static void cmd_delex(struct request *request)
     entry = access_find(request->access, request->db, &request->keys[0]);
     if (entry == NULL || request->arg_count == 2) {
         delete_if(request, entry != NULL);
-    } else if (!condition_reads_value(condition_of_word(request_arg(request, 2)))) {
+        return;
+    }
+    condition.kind = condition_of_word(request_arg(request, 2));
+    if (!condition_reads_value(condition.kind)) {
         reply_error(request, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
     } else if (entry->type != TYPE_STRING) {
         reply_error(request, "ERR Key should be of string type if conditions are specified");
-    } else if (condition_parse(request, &index, &condition) && condition_check(request, &condition, entry, &holds)) {
+    } else if (condition_check(request, &condition, entry, &holds)) {
         delete_if(request, holds);
     }
 }
@@ -459,9 +462,10 @@ static bool parse_msetex(struct request *request, struct set_options *options)
         return false;
     }
     for (i = 2 + 2 * (uint32_t)count; i < request->arg_count; i++) {
-        if (condition_reads_value(condition_of_word(request_arg(request, i))) ||
-            (!condition_parse(request, &i, &options->condition) &&
-             !parse_lifetime(request, &i, LIFETIME_PERSIST, options))) {
+        const enum condition_kind kind = condition_of_word(request_arg(request, i));
+
+        if (condition_reads_value(kind) || (!condition_parse(request, &i, kind, &options->condition) &&
+                                            !parse_lifetime(request, &i, LIFETIME_PERSIST, options))) {
             reply_syntax_error(request);
             return false;
         }

@@ -170,10 +170,12 @@ with_server {appendonly yes enable-debug-command yes} {
         r del k
         set wanted {{SELECT 5}}
         foreach {command effects} {
-            {increx k} {{SET k 1 KEEPTTL}}
+            {increx k} {{INCRBY k 1}}
+            {increx k byint -2 lbound -1 saturate} {{INCRBY k -2}}
+            {increx k byint 2} {{INCRBY k 2}}
             {increx k ubound 1} {}
             {increx k pxat 4000000000000 byint 2} {{SET k 3 PXAT 4000000000000}}
-            {increx k exat 4000000001 enx} {{SET k 4 KEEPTTL}}
+            {increx k exat 4000000001 enx} {{INCRBY k 1}}
             {increx k byfloat 0.5} {{SET k 4.5 KEEPTTL}}
             {increx k byfloat 0.5 persist} {{SET k 5}}
             {increx k exat 1} {{UNLINK k}}
