@@ -152,9 +152,9 @@ static bool find_keys(struct script_host *host, const struct command *command, u
     return held;
 }
 
-/* Runs the command in calls->words; its reply is left in `out`. */
-static void run_command(struct script_host *host, const struct command *command, uint32_t word_count,
-                        struct output *out)
+/* Runs the command in calls->words; its reply is left in `out`. Otherwise an error. */
+static const char *run_command(struct script_host *host, const struct command *command, uint32_t word_count,
+                               struct output *out)
 {
     struct script_run *run = host->run;
     struct client *client = run->request->client;
@@ -165,8 +165,11 @@ static void run_command(struct script_host *host, const struct command *command,
 
     script_host_assert_here(host);
     assert(run->request->worker == host->worker);
-    if (class != ACCESS_FREE && class != ACCESS_GATED && (!held || class != ACCESS_STRIPED))
+    if (class != ACCESS_FREE && class != ACCESS_GATED && (!held || class != ACCESS_STRIPED)) {
+        if (UNLIKELY(!dispatch_may_escalate(host->worker)))
+            return "ERR The script needs keys that are not seen in its text";
         dispatch_escalate(host->worker);
+    }
     client->db = run->db;
     client->proto = (uint8_t)run->proto;
     dispatch_call(run->request, &(struct nested_call){.command = command,
@@ -182,6 +185,7 @@ static void run_command(struct script_host *host, const struct command *command,
         effects_cut(&host->worker->run.effects, effect_count);
     else if (run->repl != REPL_ALL)
         effects_hide(&host->worker->run.effects, effect_count, run->repl == REPL_AOF ? EFFECT_REPLICAS : EFFECT_AOF);
+    return NULL;
 }
 
 /* Pushes the reply's value. The reply is copied where it is in pieces; it goes before an error could leave it. */
@@ -204,39 +208,53 @@ static void push_reply(lua_State *L, struct script_host *host, struct output *ou
         buffer_fini(text);
 }
 
+/* What the arguments say; the words are left in calls->words. Returns an error. */
+static const char *take_call(lua_State *L, struct script_host *host, uint32_t count, const struct command **command)
+{
+    struct script_calls *calls = &host->calls;
+    const char *error = count == 0 ? "ERR Please specify at least one argument for this redis lib call"
+                        : !take_words(L, calls, count)
+                            ? "ERR Lua redis lib command arguments must be strings or integers"
+                            : NULL;
+
+    if (error != NULL) {
+        worker_count_error(host->worker, slice_from_text(error));
+        return error;
+    }
+    if (UNLIKELY(host->debug != NULL))
+        debug_session_note_call(host->debug, calls->words, count);
+    *command = find_command(calls->words, count);
+    error = refusal(host->run, *command, calls->words, count);
+    if (error == NULL && ((*command)->flags & COMMAND_WRITE) != 0 && !script_busy_may_write(host->run))
+        error = "ERR The script must end";
+    if (error != NULL)
+        reject(host->run, *command, error);
+    return error;
+}
+
 static int call(lua_State *L, bool raises)
 {
-    struct script_run *run = run_of(L, "redis.call/pcall");
-    struct script_host *host = script_host_of_thread();
+    struct script_host *host;
     uint32_t count = (uint32_t)lua_gettop(L);
     const struct command *command;
-    const char *error = NULL;
+    const char *error;
     struct output out;
     bool is_error = true;
 
-    if (count == 0) {
-        error = "ERR Please specify at least one argument for this redis lib call";
-        worker_count_error(host->worker, slice_from_text(error));
-    } else if (!take_words(L, &host->calls, count)) {
-        error = "ERR Lua redis lib command arguments must be strings or integers";
-        worker_count_error(host->worker, slice_from_text(error));
-    } else {
-        if (UNLIKELY(host->debug != NULL))
-            debug_session_note_call(host->debug, host->calls.words, count);
-        command = find_command(host->calls.words, count);
-        error = refusal(run, command, host->calls.words, count);
-        if (error == NULL && (command->flags & COMMAND_WRITE) != 0 && !script_busy_may_write(run))
-            error = "ERR The script must end";
+    (void)run_of(L, "redis.call/pcall");
+    host = script_host_of_thread();
+    error = take_call(L, host, count, &command);
+    if (error == NULL) {
+        output_init(&out, loop_output_pool(host->worker->loop));
+        error = run_command(host, command, count, &out);
         if (error != NULL)
-            reject(run, command, error);
+            reject(host->run, command, error);
     }
-    if (error != NULL) {
+    if (UNLIKELY(error != NULL)) {
         if (UNLIKELY(host->debug != NULL))
             debug_session_note_refusal(host->debug, error);
         lua_values_push_error(L, slice_from_text(error));
     } else {
-        output_init(&out, loop_output_pool(host->worker->loop));
-        run_command(host, command, count, &out);
         lua_settop(L, 0); /* as many arguments as a function may have leave no room for a reply */
         push_reply(L, host, &out, &is_error);
         assert(lua_gettop(L) == 1);

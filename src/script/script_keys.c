@@ -59,11 +59,13 @@ static bool is_library(struct slice word)
     return is_any(word, names, countof(names));
 }
 
-/* Names by which a script could do what its text does not show. */
+/* Names by which a script could do what its text does not show; and that of a text which is no key, for where a local
+ * variable with a key is called so, too. */
 static bool is_opaque(struct slice word)
 {
-    static const char *const names[] = {"_G",      "getfenv", "setfenv", "load",  "loadstring", "loadfile", "dofile",
-                                        "require", "module",  "package", "debug", "newproxy",   "jit",      "ffi"};
+    static const char *const names[] = {"_G",       "getfenv",  "setfenv", "load",   "loadstring",
+                                        "loadfile", "dofile",   "require", "module", "package",
+                                        "debug",    "newproxy", "jit",     "ffi",    "_VERSION"};
 
     return is_any(word, names, countof(names));
 }
@@ -120,8 +122,8 @@ static bool take_locals(struct reader *reader)
 
     do {
         next(reader);
-        if (reader->now.kind != LUA_TOKEN_WORD || is_library(reader->now.text) || is_word(reader, "KEYS") ||
-            reader->local_count == LOCALS_MOST)
+        if (reader->now.kind != LUA_TOKEN_WORD || is_library(reader->now.text) || is_opaque(reader->now.text) ||
+            is_word(reader, "KEYS") || reader->local_count == LOCALS_MOST)
             return false;
         reader->locals[reader->local_count++] = reader->now.text;
         next(reader);

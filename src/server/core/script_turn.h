@@ -35,7 +35,7 @@ static inline bool script_turn_is_shared(const struct script_turn *turn)
 {
     return atomic_load_explicit(&turn->beside, memory_order_acquire) != 0;
 }
-static inline void script_turn_assert_alone(const struct script_turn *turn)
+static inline bool script_turn_is_mine(const struct script_turn *turn) /* alone */
 {
-    spinlock_assert_held(&turn->alone.lock);
+    return spinlock_is_mine(&turn->alone.lock);
 }

@@ -593,13 +593,18 @@ static void turn_give(struct worker *worker, enum turn kind)
     worker->run.access.is_script = false;
 }
 
+bool dispatch_may_escalate(const struct worker *worker)
+{
+    return worker->run.access.exclusive || script_turn_is_mine(&worker->server->script_turn);
+}
+
 void dispatch_escalate(struct worker *worker)
 {
     worker_assert_inside(worker);
     if (worker->run.access.exclusive)
         return;
     assert(worker->run.access.is_script && !worker->escalated);
-    script_turn_assert_alone(&worker->server->script_turn); /* else two would wait for each other */
+    assert(script_turn_is_mine(&worker->server->script_turn)); /* else two would wait for each other */
     gate_escalate(&worker->member);
     worker->escalated = true;
     worker->run.access.exclusive = true;

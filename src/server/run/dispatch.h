@@ -37,8 +37,9 @@ void dispatch_run_obeyed(struct request *request);
  * which has one stamp; `is_alone`: it is the only one. Does what the caller would settle. */
 void dispatch_begin_own(const struct request *request, bool is_alone);
 void dispatch_end_own(struct worker *worker);
-/* The running command is one that has the scripts' turn alone, or the gate, and needs more than it holds: from here to
- * its end, this worker is alone. */
+/* The running command is one that has the scripts' turn alone, or the gate. */
+bool dispatch_may_escalate(const struct worker *worker);
+/* It is, and needs more than it holds: from here to its end, this worker is alone. */
 void dispatch_escalate(struct worker *worker);
 
 /* Bytes of input of the running command; 0 if it is not in the input: in EXEC, or after being parked. */

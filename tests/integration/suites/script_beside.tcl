@@ -131,4 +131,13 @@ with_server {server-threads 4 min-clients-per-thread 1} {
         }
         assert_equal 0 [r eval $sums 0]
     }
+
+    test "a global's text, where a local variable of its name has a key" {} {
+        r set {Lua 5.1} value
+        set script {
+            do local _VERSION = KEYS[1] redis.call('get', _VERSION) end
+            return redis.call('get', _VERSION)
+        }
+        assert_equal value [r eval $script 1 key]
+    }
 }
