@@ -16,7 +16,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = os.path.join(ROOT, "utils/commands.tsv")
 PAGE = os.path.join(ROOT, "docs/commands.md")
-SYSTEMS = ["Redis 7.0", "Redis 7.4", "Valkey 8.0", "KeyDB 6.3.4"]
+SYSTEMS = ["Redis 7.0", "Redis 7.4", "Redis 8.10", "Valkey 9.1", "KeyDB 6.3.4"]
 SECONDS = 30
 
 # Commands that are refused without a cluster, and what asks the server whether it does so.
@@ -35,8 +35,10 @@ cluster*: it knows the command and refuses it, as Redis does with `cluster-enabl
 
 A command that several servers have need not have the same options in all of them: `COMMAND DOCS` tells those of this
 server, and [architecture](architecture.md#differences-from-redis-70) tells where it does something else than Redis 7.0.
-The other columns were taken from Redis 7.0.15, from the development trees of Redis and Valkey of October 2024 as far as
-their commands say that they are of Redis 7.4 or Valkey 8.0, and from KeyDB 6.3.4.
+The other columns were taken from Redis 7.0.15 and KeyDB 6.3.4, from the development trees of Redis and Valkey of
+October 2024 as far as their commands say that they are of Redis 7.4 or Valkey 8.0, and from the documentation of what
+came since. The modules that Redis 8 is shipped with (`JSON.`, `FT.`, `TS.`, `BF.`, `CF.`, `CMS.`, `TOPK.` and
+`TDIGEST.` and what follows) are not counted; arrays and vector sets are, and are left out here on purpose.
 """
 
 
