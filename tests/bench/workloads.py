@@ -38,4 +38,4 @@ ZINDEX_BUDGETS = {"insert, random scores": 0.7, "rank of a member": 0.7, "100 fr
                   "100 from a score": 0.7}
 
 # What else the plan sets and this program cannot see from outside.
-ELSEWHERE = ["replica apply rate >= the master's write rate: with replication"]
+ELSEWHERE = ["replication: tests/bench/replication.py", "snapshots: tests/bench/snapshots.py"]
