@@ -241,10 +241,10 @@ with_server {enable-debug-command yes} {
     }
 
     test "an access in a transaction sees one time" {} {
-        r set k v px 40
+        r set k v px 400
         r multi
         r get k
-        r debug sleep 0.08
+        r debug sleep 0.5
         r get k
         r pttl k
         set replies [r exec]

@@ -551,10 +551,10 @@ with_server {enable-debug-command yes} {
 
     test "a transaction sees one time, and WATCH that a member went" {keydb} {
         r hset k f v stay 1
-        r hpexpire k 40 fields 1 f
+        r hpexpire k 400 fields 1 f
         r multi
         r hget k f
-        r debug sleep 0.08
+        r debug sleep 0.5
         r hget k f
         set replies [r exec]
         assert_equal v [lindex $replies 0]
@@ -562,9 +562,9 @@ with_server {enable-debug-command yes} {
         assert_reply nullbulk r hget k f
         r debug set-active-expire 0
         r hset k f v
-        r hpexpire k 30 fields 1 f
+        r hpexpire k 400 fields 1 f
         r watch k
-        pause 35
+        pause 420
         r multi
         r ping
         assert_reply nullarray r exec

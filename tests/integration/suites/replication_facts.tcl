@@ -208,7 +208,7 @@ with_server {} {
             follow r m
             wait_link r
             on m debug set-active-expire 0
-            on m set gone 1 px 50
+            on m set gone 1 px 1000
             on m hset h f 1
             on m set stays 1
             wait_same m r
