@@ -1,8 +1,9 @@
 /* INCREX: adds to a number within bounds, and may change the key's deadline.
  *
  * Others are told what came of it, in words that every version knows: files and replicas by an INCRBY, or a SET where
- * there is a deadline or a float, or by a DEL where the new deadline has passed. Peers get the addition, so that those of several nodes add up, and the deadline; but the
- * sum where a float was cut off at a bound, since it need not be the old value plus the rounded difference. */
+ * there is a deadline or a float, or by a DEL where the new deadline has passed. Peers get the addition, so that those
+ * of several nodes add up, and the deadline; but the sum where a float was cut off at a bound, since it need not be the
+ * old value plus the rounded difference. */
 #include "commands/shared/families.h"
 
 #include "commands/keys/expire.h"

@@ -125,10 +125,11 @@ func sets(client *redis.Client, key string) {
 func bits(client *redis.Client, key string) {
 	client.Set(ctx, key+":a", "\xf0", 0)
 	client.Set(ctx, key+":b", "\x3c", 0)
-	for name, call := range map[string]func(context.Context, string, ...string) *redis.IntCmd{
-		"\xc0": client.BitOpDiff, "\x0c": client.BitOpDiff1, "\x30": client.BitOpAndOr, "\xcc": client.BitOpOne} {
+	calls := map[string]func(context.Context, string, ...string) *redis.IntCmd{
+		"\xc0": client.BitOpDiff, "\x0c": client.BitOpDiff1, "\x30": client.BitOpAndOr, "\xcc": client.BitOpOne}
+	for wanted, call := range calls {
 		expect(value(call(ctx, key, key+":a", key+":b").Result()), 1)
-		expect(client.Get(ctx, key).Val(), name)
+		expect(client.Get(ctx, key).Val(), wanted)
 	}
 }
 
@@ -160,8 +161,8 @@ func references(client *redis.Client, key string) {
 func amounts(client *redis.Client, key string) {
 	fill(client, key, 5)
 	fill(client, key+":a", 5)
-	got := value(client.XRead(ctx, &redis.XReadArgs{Streams: []string{key, key + ":a", "0", "0"}, Count: 4, MaxCount: 6,
-		Block: -1}).Result())
+	got := value(client.XRead(ctx, &redis.XReadArgs{
+		Streams: []string{key, key + ":a", "0", "0"}, Count: 4, MaxCount: 6, Block: -1}).Result())
 	total := 0
 	for _, stream := range got {
 		total += len(stream.Messages)

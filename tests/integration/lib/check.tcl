@@ -262,8 +262,8 @@ proc pause ms {
     vwait ::paused
 }
 
-# Evaluates the condition in the caller until it is true (1) or the time is over (0). A server that loads a file does not
-# know yet.
+# Evaluates the condition in the caller until it is true (1) or the time is over (0). A server that loads a file does
+# not know yet.
 proc wait_until {condition limit_ms} {
     set deadline [expr {[clock milliseconds] + $limit_ms}]
     set step 1
