@@ -94,6 +94,8 @@ struct stream_trim {
     uint64_t removal_limit; /* most entries to remove; 0: no limit */
 };
 uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* returns how many entries were removed */
+/* The last entry that stream_trim would remove, with all live ones before it. False: it would remove none. */
+must_check bool stream_trim_last(const struct stream *stream, const struct stream_trim *trim, struct stream_id *last);
 
 /* The caller has checked that last_id is not below stream_tail_id or max_deleted_id, and entries_added not below the
  * length. */

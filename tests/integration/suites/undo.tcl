@@ -76,6 +76,9 @@ set families {
         {xadd K * f V} {xadd K X f V g M} {xadd K maxlen = 5 * f V} {xadd K minid = X * f M} {keydb.op.xadd K X f V}
         {keydb.op.xadd K X g V} {keydb.op.xadd K X f M g V} {xdel K X X X X X X X X X X X X} {xdel K X X X X X X X X}
         {xtrim K maxlen 4} {xtrim K minid X} {xgroup create K G T mkstream}
+        {xdelex K delref ids 3 X X X} {xdelex K acked ids 4 X X X X} {xackdel K G delref ids 3 X X X}
+        {xackdel K G acked ids 3 X X X} {xtrim K maxlen 4 delref} {xtrim K maxlen 2 acked} {xadd K delref minid X * f M}
+        {xadd K maxlen ~ 3 acked * f V}
         {xgroup createconsumer K G C} {xgroup delconsumer K G C} {xgroup destroy K G} {xgroup setid K G X}
         {xreadgroup group G C count 3 streams K >} {xreadgroup group G C count 3 streams K 0} {xack K G X X X}
         {xclaim K G C 0 X X X} {xclaim K G C 0 X force} {xautoclaim K G C 0 0 count 3} {xsetid K 1000-0}
