@@ -156,6 +156,7 @@ must_check bool stream_load_node(struct stream *stream, struct stream_id id, str
 /* --- consumer groups --- */
 
 #define STREAM_READ_UNKNOWN (-1)
+#define STREAM_DELIVERIES_MOST ((uint64_t)INT64_MAX) /* what clients and files can be told */
 
 struct stream_pending { /* delivered and not acknowledged; in the group's tree and in its consumer's tree */
     struct stream_consumer *consumer;
@@ -178,6 +179,13 @@ struct stream_group {
     struct radix *consumers;      /* name -> stream_consumer */
     struct group_former *formers; /* who is told before consumers change (former_groups.h); mostly NULL */
 };
+
+/* Consumers whose names stand for nobody: so files, replicas and other servers know of what is pending for them, too.
+ * Late is an entry that comes in behind what a group was given last, or that peers have passed by: it is handed out
+ * next. Released is one that its consumer gave back. Nobody else should use these names; the consumers are made when
+ * they are needed, and stay. */
+#define STREAM_LATE_CONSUMER SLICE("keydb:late")
+#define STREAM_RELEASED_CONSUMER SLICE("keydb:released")
 
 static inline struct slice stream_consumer_name(const struct stream_consumer *consumer)
 {
@@ -204,6 +212,8 @@ int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id);
 
 struct stream_consumer *stream_consumer_find(const struct stream_group *group, struct slice name);
 struct stream_consumer *stream_consumer_create(struct stream_group *group, struct slice name, int64_t seen_ms);
+/* The consumer that released entries are pending for. NULL: none was ever released. Only for looking at it. */
+const struct stream_consumer *stream_group_released(const struct stream_group *group);
 /* Removes the consumer and its pending entries. False: no such consumer. garbage: see stream_group_destroy. */
 bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count,
                              struct stream **garbage);

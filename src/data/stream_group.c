@@ -49,6 +49,13 @@ struct stream_consumer *stream_consumer_create(struct stream_group *group, struc
     return consumer;
 }
 
+const struct stream_consumer *stream_group_released(const struct stream_group *group)
+{
+    void *consumer = NULL;
+
+    return radix_find(group->consumers, STREAM_RELEASED_CONSUMER, &consumer) ? consumer : NULL;
+}
+
 /* --- pending entries --- */
 
 static struct stream_pending *find(const struct stream_group *group, struct slice key)

@@ -113,6 +113,7 @@ static const char *const changes[] = {
     "XACK {x} g{c} {c}-{c} {c}-1 {c}-0",
     "XCLAIM {x} g{c} w{c} 0 {c}-{c} {c}-1 [FORCE|JUSTID|IDLE 5|RETRYCOUNT 3 FORCE|LASTID 3-3|]",
     "XAUTOCLAIM {x} g{c} w{c} 0 0 COUNT {c} [JUSTID|]",
+    "XNACK {x} g{c} [SILENT|FAIL|FATAL] IDS 2 {c}-{c} {c}-1 [FORCE|RETRYCOUNT 3|RETRYCOUNT {c} FORCE|]",
     /* nested hashes */
     "KEYDB.NHSET {n}.{m} {v} [{i}|]",
     "KEYDB.NHSET {n}.{m}.{m} {m}",

@@ -398,7 +398,7 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
         if (stream_iter_find(&use->entries, id, &field_count)) {
             reply_stream_entry(request, &use->entries, id, field_count);
             record = stream_pending_assign(use->group, id, consumer, request->access->now_ms,
-                                           record->delivery_count + 1);
+                                           stream_deliveries_after(record->delivery_count));
             operation_claim(use, id, record); /* replicas are not told */
         } else {
             reply_array(request, 2);

@@ -289,6 +289,12 @@ with_server {enable-debug-command yes} {
             {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g $ entriesread 1}
                 {{XGROUP SETID x g 1-1 entriesread 1}}
         }
+        set claim {XCLAIM x g keydb:released 0 1-1 TIME 0 RETRYCOUNT 0 FORCE JUSTID LASTID 0-0}
+        check_table [list \
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xnack x g fail ids 2 1-1 7-1 force} [list $claim] \
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xnack x g fail ids 1 1-1} {} \
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1} {xreadgroup group g c streams x >} {xdel x 1-1}} \
+                {xnack x g fail ids 1 1-1} {{XACK x g 1-1}}]
         set prepared {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1} {xadd x 2-1 a 1}}
         r flushall
         foreach one $prepared {
