@@ -177,6 +177,7 @@ struct stream_group {
     int64_t entries_read;         /* a count, or STREAM_READ_UNKNOWN */
     struct radix *pending;        /* id -> stream_pending */
     struct radix *consumers;      /* name -> stream_consumer */
+    struct radix *by_time;        /* delivery time and id (stream_idle.c); NULL: nobody has asked for it */
     struct group_former *formers; /* who is told before consumers change (former_groups.h); mostly NULL */
 };
 
@@ -232,3 +233,26 @@ static inline struct stream_id stream_pending_id(const struct radix_iter *iter)
 {
     return stream_id_decode(iter->key);
 }
+
+/* --- what is pending the longest --- */
+
+struct stream_idle {
+    struct stream_id id;
+    int64_t delivery_ms;
+};
+
+/* What is pending in a group, for whatever consumer, but no late entries: by delivery time, then by id. The first use
+ * indexes the group; from then on the index is kept up to date, but never copied or saved. While it is in use, entries
+ * may become pending or be removed, also the current one; the struct must not move. */
+struct stream_idle_iter {
+    struct stream_group *group;
+    struct radix_iter keys;
+    bool is_begun;
+};
+
+void stream_idle_iter_init(struct stream_idle_iter *iter, struct stream_group *group);
+void stream_idle_iter_fini(struct stream_idle_iter *iter);
+bool stream_idle_iter_next(struct stream_idle_iter *iter, struct stream_idle *idle);
+/* The stream has no such entry: it stays pending, but is passed over until it is assigned anew, or comes back. */
+void stream_idle_iter_forget(struct stream_idle_iter *iter);
+uint64_t stream_idle_count(const struct stream_group *group); /* in the index; 0: there is none */
