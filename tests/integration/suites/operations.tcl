@@ -307,6 +307,15 @@ with_server {enable-debug-command yes} {
         assert_match {KEYDB.OP.DELIVER x g c * ACK 1-1 2-1} [lindex $read 1]
         r xreadgroup group g c noack streams x 0
         assert_match {{XCLAIM x g c 0 1-1 TIME * RETRYCOUNT 2 FORCE JUSTID} *} [operations]
+        r xadd x 3-1 a 1
+        operations
+        r xreadgroup group g d claim 0 streams x >
+        set read [operations]
+        assert_match {XCLAIM x g d 0 ?-1 TIME * RETRYCOUNT 3 FORCE JUSTID} [lindex $read 0]
+        assert_match {XCLAIM x g d 0 ?-1 TIME * RETRYCOUNT 3 FORCE JUSTID} [lindex $read 1]
+        assert_equal {KEYDB.OP.DELIVER x g d ACK 3-1} [lreplace [lindex $read end] 4 4]
+        r xreadgroup group g d claim 0 count 2 streams x >
+        assert_match {{XCLAIM x g d *} {XCLAIM x g d *}} [operations]
     }
 
     test "deliveries of peers" {keydb} {
