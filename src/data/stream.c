@@ -537,6 +537,7 @@ bool stream_insert(struct stream *stream, struct stream_id id, const struct slic
     if (stream->length++ == 0 || stream_id_compare(id, stream->first_id) < 0)
         stream->first_id = id;
     stream->entries_added++;
+    stream_idle_is_back(stream, id);
     return true;
 }
 

@@ -114,6 +114,10 @@ stream | XADD k 1-1 f v; XADD k 2-1 f w | XADD k MAXLEN 2 5-1 f a | XADD k MAXLE
 stream | | XADD k 5-1 f a | XADD k 6-1 f b
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | XCLAIM k g w 0 1-1 | XACK k g 1-1
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | XAUTOCLAIM k g w 0 0 | XADD k 2-1 f w
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | XNACK k g FAIL IDS 1 1-1 | \
+XCLAIM k g w 0 1-1
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | \
+XREADGROUP GROUP g w CLAIM 0 STREAMS k > | XACK k g 1-1
 stream | XADD k 1-1 f v | XGROUP CREATE k g 0 | XGROUP CREATE k g $
 stream | XADD k 1-1 f v; XADD k 2-1 f v; XGROUP CREATE k g 0 | XGROUP SETID k g 2-1 | XREADGROUP GROUP g u STREAMS k >
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XGROUP CREATECONSUMER k g u | XGROUP DELCONSUMER k g u

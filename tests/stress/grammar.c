@@ -114,9 +114,11 @@ static const char *const changes[] = {
     "XGROUP [CREATECONSUMER {x} g{c} w{c}|DELCONSUMER {x} g{c} w{c}|DESTROY {x} g{c}|SETID {x} g{c} 0]",
     "XREADGROUP GROUP g{c} w{c} COUNT {c} STREAMS {x} >",
     "XREADGROUP GROUP g{c} w{c} [COUNT {c}|] [NOACK|] STREAMS {x} {x} > [>|0]",
+    "XREADGROUP GROUP g{c} w{c} COUNT {c} CLAIM {c} STREAMS {x} >",
     "XACK {x} g{c} {c}-{c} {c}-1 {c}-0",
     "XCLAIM {x} g{c} w{c} 0 {c}-{c} {c}-1 [FORCE|JUSTID|IDLE 5|RETRYCOUNT 3 FORCE|LASTID 3-3|]",
     "XAUTOCLAIM {x} g{c} w{c} 0 0 COUNT {c} [JUSTID|]",
+    "XNACK {x} g{c} [SILENT|FAIL|FATAL] IDS 2 {c}-{c} {c}-1 [FORCE|RETRYCOUNT 3|RETRYCOUNT {c} FORCE|]",
     /* nested hashes */
     "KEYDB.NHSET {n}.{m} {v} [{i}|]",
     "KEYDB.NHSET {n}.{m}.{m} {m}",

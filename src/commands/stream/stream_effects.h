@@ -22,15 +22,15 @@ struct stream_consumer *group_use_consumer(struct group_use *use);
 /* Call it after the edit has ended: adds the effect of a created consumer. */
 void group_use_end(struct group_use *use);
 
-/* An entry that comes in behind what a group was given last, or that peers have passed by, is handed out next. Until
- * then it is pending for a consumer of this name, which nobody else should use: so files, replicas and other servers
- * know of it, too. The consumer is made when it is needed. */
-#define STREAM_LATE_CONSUMER SLICE("keydb:late")
 /* The entry is late, unless it was handed out before. */
 void group_use_late(struct group_use *use, struct stream_id id);
 /* The group's position was set: what is behind it is not late but new. */
 void group_use_forget_new(struct group_use *use);
 bool stream_is_late(const struct stream_pending *pending);
+/* The entry is pending for nobody, since its consumer gave it back (XNACK). */
+bool stream_is_released(const struct stream_pending *pending);
+/* The count with one delivery more. */
+uint64_t stream_deliveries_after(uint64_t count);
 
 /* Each adds one effect, which replaces the command's own words. */
 void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending);

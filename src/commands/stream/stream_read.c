@@ -3,9 +3,10 @@
 
 #include "base/mem.h"
 #include "commands/shared/operations.h"
-#include "commands/stream/stream_effects.h"
+#include "commands/stream/stream_claim.h"
 #include "server/core/server.h"
 #include "server/run/blocked.h"
+#include "server/run/wake_later.h"
 
 enum { STREAMS_ON_STACK = 8 };
 
@@ -15,7 +16,9 @@ struct reading {
     bool in_group;
     struct slice group, consumer;
     bool noack;
-    uint64_t count; /* at most so many entries of each stream */
+    bool claims;           /* also what has been pending for: */
+    int64_t claim_idle_ms; /* at least so long */
+    uint64_t count;        /* at most so many entries of each stream */
     bool waits;
     int64_t timeout_ms;
     uint32_t first_key;    /* the argument; ids follow the keys */
@@ -53,6 +56,14 @@ static const char *parse_streams(uint32_t index, uint32_t arg_count, struct read
     return NULL;
 }
 
+static const char *parse_claim(struct slice text, bool in_group, struct reading *reading)
+{
+    if (!in_group)
+        return "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.";
+    reading->claims = true;
+    return stream_claim_parse(text, &reading->claim_idle_ms);
+}
+
 /* NULL: fine; else the error. */
 static const char *parse_reading(const struct request *request, bool in_group, int64_t now_ms, struct reading *reading)
 {
@@ -80,6 +91,8 @@ static const char *parse_reading(const struct request *request, bool in_group, i
             if (!in_group)
                 error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.";
             reading->noack = true;
+        } else if (more != 0 && slice_equal_text_nocase(args[i], "CLAIM")) {
+            error = parse_claim(args[++i], in_group, reading);
         } else {
             error = "ERR syntax error";
         }
@@ -97,7 +110,8 @@ static uint32_t find_streams(const struct slice *args, uint32_t arg_count, uint3
     uint32_t i = 1;
 
     while (i < arg_count && (i < first || !slice_equal_text_nocase(args[i], "STREAMS"))) {
-        if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))
+        if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK") ||
+            slice_equal_text_nocase(args[i], "CLAIM"))
             i += i + 1 < arg_count && slice_equal_text_nocase(args[i + 1], "STREAMS") ? 1 : 2;
         else if (slice_equal_text_nocase(args[i], "GROUP"))
             i += 3;
@@ -239,17 +253,26 @@ static bool has_late(const struct stream *stream, const struct stream_group *gro
     return found;
 }
 
+static bool has_claim(const struct request *request, const struct reading *reading, const struct stream *stream,
+                      struct stream_group *group)
+{
+    int64_t due_ms;
+
+    return stream_claim_is_due(stream, group, request->access->now_ms, reading->claim_idle_ms, &due_ms);
+}
+
 /* True if there is something to reply. A consumer's history is always replied, even if it is empty. */
 static bool has_news(const struct request *request, const struct reading *reading, uint32_t index,
                      const struct stream *stream, struct stream_id after)
 {
-    const struct stream_group *group;
+    struct stream_group *group;
 
     if (!reading->in_group)
         return stream != NULL && has_entries_after(stream, after);
     group = stream_group_find(stream, reading->group);
     return !wants_new(request, reading, index) || has_entries_after(stream, group->last_id) ||
-           (UNLIKELY(serves_late(request)) && has_late(stream, group));
+           (UNLIKELY(serves_late(request)) && has_late(stream, group)) ||
+           (reading->claims && has_claim(request, reading, stream, group));
 }
 
 /* ----------------------------------------------------------------------------------------------------- replies -- */
@@ -287,6 +310,16 @@ static void note_delivered(struct operation_list *ids, struct stream_id id)
         operation_list_add(ids, stream_id_format(id, text));
 }
 
+/* An entry that nobody of the group has had. */
+static void reply_new(struct request *request, const struct reading *reading, struct stream_iter *iter,
+                      struct stream_id id, uint64_t field_count)
+{
+    if (reading->claims)
+        reply_claimed_entry(request, iter, id, field_count, 0, 0);
+    else
+        reply_stream_entry(request, iter, id, field_count);
+}
+
 static bool find_late(const struct group_use *use, struct stream_id *id)
 {
     const struct stream_consumer *late = stream_consumer_find(use->group, STREAM_LATE_CONSUMER);
@@ -316,19 +349,20 @@ static void make_pending(const struct group_use *use, struct stream_id id)
 }
 
 /* Before the new ones. */
-static uint64_t deliver_late(struct group_use *use, const struct reading *reading, struct operation_list *ids)
+static uint64_t deliver_late(struct group_use *use, const struct reading *reading, uint64_t most,
+                             struct operation_list *ids)
 {
     uint64_t count = 0, field_count;
     struct stream_id id;
 
     stream_iter_init_find(&use->entries, use->stream);
-    while (count < reading->count && find_late(use, &id)) {
+    while (count < most && find_late(use, &id)) {
         if (!stream_iter_find(&use->entries, id, &field_count)) { /* it has been deleted */
             forget_late(use, id);
             operation_acknowledged(use, id);
             continue;
         }
-        reply_stream_entry(use->request, &use->entries, id, field_count);
+        reply_new(use->request, reading, &use->entries, id, field_count);
         stream_group_count(use->group);
         note_delivered(ids, id);
         if (reading->noack)
@@ -341,7 +375,7 @@ static uint64_t deliver_late(struct group_use *use, const struct reading *readin
     return count;
 }
 
-/* Hands entries to the consumer that nobody of the group has had. */
+/* Hands entries to the consumer that nobody of the group has had; before them what it claims. */
 static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
 {
     struct request *request = use->request;
@@ -354,13 +388,15 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     operation_list_begin(&ids, request);
     if (reading->noack && use->made_consumer)
         effect_consumer(use);
+    if (reading->claims)
+        count = stream_claim_deliver(use, reading->claim_idle_ms, reading->count);
     if (UNLIKELY(serves_late(request)))
-        count = deliver_late(use, reading, &ids);
-    if (!has_entries_after(use->stream, use->group->last_id)) /* all of them were late */
+        count += deliver_late(use, reading, reading->count - count, &ids);
+    if (!has_entries_after(use->stream, use->group->last_id)) /* all of them were late, or claimed */
         goto out;
     iter_init_after(&iter, use->stream, use->group->last_id);
     for (; count < reading->count && stream_iter_next(&iter, &id, &field_count); count++) {
-        reply_stream_entry(request, &iter, id, field_count);
+        reply_new(request, reading, &iter, id, field_count);
         stream_group_advance(use->stream, use->group, id);
         note_delivered(&ids, id);
         if (!reading->noack)
@@ -398,7 +434,7 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
         if (stream_iter_find(&use->entries, id, &field_count)) {
             reply_stream_entry(request, &use->entries, id, field_count);
             record = stream_pending_assign(use->group, id, consumer, request->access->now_ms,
-                                           record->delivery_count + 1);
+                                           stream_deliveries_after(record->delivery_count));
             operation_claim(use, id, record); /* replicas are not told */
         } else {
             reply_array(request, 2);
@@ -478,6 +514,18 @@ static bool serve_all(struct request *request, const struct reading *reading, co
 
 /* ----------------------------------------------------------------------------------------------------- waiting -- */
 
+/* Nothing is there for it yet. Something will be when it has been pending for long enough. */
+static void look_again(const struct request *request, const struct reading *reading, const struct key *key,
+                       const struct stream *stream)
+{
+    struct stream_group *group = stream_group_find(stream, reading->group);
+    const int64_t now_ms = request->access->now_ms;
+    int64_t due_ms;
+
+    if (!stream_claim_is_due(stream, group, now_ms, reading->claim_idle_ms, &due_ms) && due_ms != INT64_MAX)
+        wake_later(request->worker, request->db, key, due_ms - MAX(now_ms, INT64_C(0)));
+}
+
 /* A group that has gone is an answer, too. */
 static bool can_serve(const struct request *request, const struct entry *entry)
 {
@@ -489,8 +537,13 @@ static bool can_serve(const struct request *request, const struct entry *entry)
 
     if (parse_reading(request, in_group, 0, &reading) != NULL)
         return false;
+    if (in_group &&
+        (stream_group_find(stream, reading.group) == NULL || has_news(request, &reading, index, stream, after)))
+        return true;
+    if (reading.claims)
+        look_again(request, &reading, request->ready, stream);
     if (in_group)
-        return stream_group_find(stream, reading.group) == NULL || has_news(request, &reading, index, stream, after);
+        return false;
     return stream_id_parse(id_text(request, &reading, index), 0, &after) && has_entries_after(stream, after);
 }
 
@@ -521,6 +574,8 @@ static void wait_for_streams(struct request *request, const struct reading *read
     char(*texts)[STREAM_ID_TEXT_BYTES] = mem_alloc(reading->stream_count * sizeof(*texts));
 
     memcpy(words, request->args, request->arg_count * sizeof(*words));
+    for (uint32_t i = 0; reading->claims && !request->in_exec && i < reading->stream_count; i++)
+        look_again(request, reading, &request->keys[i], probe(request, &request->keys[i]));
     for (uint32_t i = 0; i < reading->stream_count; i++) {
         if (slice_equal(id_text(request, reading, i), SLICE("$")) ||
             slice_equal(id_text(request, reading, i), SLICE("+")))
@@ -593,8 +648,9 @@ const struct command_row stream_read_commands[] = {
      .summary = "Returns new entries of streams for a consumer of a group, or its pending entries. May block "
                 "until there are some.",
      .complexity = "O(N) for N entries returned",
-     .syntax = "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id "
-               "[id ...]",
+     .syntax = "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] "
+               "[CLAIM min-idle-time] STREAMS key [key ...] id [id ...]",
+     .arg_since = "CLAIM:8.4.0", .history = "8.4.0=The option `CLAIM`.",
      .find_keys = find_group_keys},
     {.name = NULL},
 };
