@@ -923,6 +923,24 @@ void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slic
     }
 }
 
+uint64_t stream_iter_bytes(const struct stream_iter *iter, uint64_t field_count)
+{
+    listpack_at field = iter->field, value = iter->value;
+    char scratch[NUMBER_I64_SPACE];
+    uint64_t bytes = 0;
+
+    for (; field_count != 0; field_count--) {
+        if (!iter->fields_apart)
+            value = listpack_next(iter->node, field);
+        bytes += listpack_text(iter->node, field, scratch).size;
+        bytes += listpack_text(iter->node, value, scratch).size;
+        field = listpack_next(iter->node, iter->fields_apart ? field : value);
+        if (iter->fields_apart)
+            value = listpack_next(iter->node, value);
+    }
+    return bytes;
+}
+
 /* --- saving and loading nodes --- */
 
 static void visit_node(const struct stream_kept *kept, struct stream_id id, stream_node_fn visit, void *context)

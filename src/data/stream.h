@@ -146,6 +146,8 @@ bool stream_iter_find(struct stream_iter *iter, struct stream_id id, uint64_t *f
 /* Call it up to field_count times after stream_iter_next or stream_iter_find. The texts are valid until the next
  * call. */
 void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slice *value);
+/* The bytes of the pairs that are left of the current entry: of all, before the first call of stream_iter_pair. */
+uint64_t stream_iter_bytes(const struct stream_iter *iter, uint64_t field_count);
 
 /* --- saving and loading nodes --- */
 

@@ -82,6 +82,11 @@ static void expect_entry(struct stream_iter *iter, struct stream_id id, uint64_t
 
     assert_int_equal(field_count, make_pairs(id, pairs, room));
     for (uint64_t i = 0; i < field_count; i++) {
+        uint64_t bytes = 0;
+
+        for (uint64_t left = 2 * i; left < 2 * field_count; left++)
+            bytes += pairs[left].size;
+        assert_int_equal(stream_iter_bytes(iter, field_count - i), bytes);
         stream_iter_pair(iter, &field, &value);
         assert_true(slice_equal(field, pairs[2 * i]));
         assert_true(slice_equal(value, pairs[2 * i + 1]));

@@ -113,6 +113,7 @@ static const char *const changes[] = {
     "XGROUP CREATE {x} g{c} [0|$|2-1] [MKSTREAM|] [ENTRIESREAD {c}|]",
     "XGROUP [CREATECONSUMER {x} g{c} w{c}|DELCONSUMER {x} g{c} w{c}|DESTROY {x} g{c}|SETID {x} g{c} 0]",
     "XREADGROUP GROUP g{c} w{c} COUNT {c} STREAMS {x} >",
+    "XREADGROUP GROUP g{c} w{c} [MAXCOUNT 3|MAXSIZE 9|MAXCOUNT 5 MAXSIZE 40] [NOACK|] STREAMS {x} {x} > [>|0]",
     "XREADGROUP GROUP g{c} w{c} [COUNT {c}|] [NOACK|] STREAMS {x} {x} > [>|0]",
     "XREADGROUP GROUP g{c} w{c} COUNT {c} CLAIM {c} STREAMS {x} >",
     "XACK {x} g{c} {c}-{c} {c}-1 {c}-0",

@@ -66,6 +66,8 @@ static void reply_due(struct group_use *use, int64_t idle_ms, uint64_t most, str
             stream_idle_iter_forget(&iter);
             continue;
         }
+        if (!reply_cap_takes(use->cap, &use->entries, field_count))
+            break;
         reply_claimed_entry(use->request, &use->entries, idle.id, field_count,
                             MAX(now_ms - MAX(idle.delivery_ms, 0), 0),
                             stream_pending_find(use->group, idle.id)->delivery_count);

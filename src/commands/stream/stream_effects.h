@@ -2,7 +2,7 @@
  * for changes, have an open edit. */
 #pragma once
 
-#include "commands/stream/stream_args.h"
+#include "commands/stream/reply_cap.h"
 
 /* One group of one stream, while a command uses it. */
 struct group_use {
@@ -14,6 +14,7 @@ struct group_use {
     struct slice consumer_name;
     struct stream_consumer *consumer; /* NULL: not looked up yet */
     bool made_consumer;
+    struct reply_cap *cap;      /* of the reply's entries; NULL: none */
     struct stream_iter entries; /* finds entries of ascending ids; not started by all commands */
 };
 

@@ -250,6 +250,7 @@ static const struct naming type_names[] = {
     {"index2", "i"}, {"decrement", "i"}, {"destination-db", "i"}, {"end", "i"}, {"end-slot", "i"},
     {"entries-added", "i"}, {"entries-read", "i"}, {"frequency", "i"}, {"increment", "i"}, {"len", "i"},
     {"limit", "i"}, {"milliseconds", "i"}, {"ms", "i"}, {"num-matches", "i"}, {"numfields", "i"}, {"numids", "i"},
+    {"maxcount", "i"}, {"maxsize", "i"},
     {"numkeys", "i"}, {"numreplicas", "i"}, {"offset", "i"}, {"port", "i"}, {"protover", "i"}, {"rank", "i"},
     {"seconds", "i"}, {"shift", "i"}, {"slot", "i"}, {"start", "i"}, {"start-slot", "i"}, {"stop", "i"},
     {"timeout", "i"}, {"ttl", "i"}, {"version", "i"}, {"weight", "i"}, {"maxage", "i"}, {"min-match-len", "i"},

@@ -81,6 +81,7 @@ set families {
         {xadd K maxlen ~ 3 acked * f V}
         {xgroup createconsumer K G C} {xgroup delconsumer K G C} {xgroup destroy K G} {xgroup setid K G X}
         {xreadgroup group G C count 3 streams K >} {xreadgroup group G C count 3 streams K 0}
+        {xreadgroup group G C maxcount 4 maxsize 20 streams K K > 0}
         {xreadgroup group G C count 3 claim 0 streams K >} {xack K G X X X}
         {xclaim K G C 0 X X X} {xclaim K G C 0 X force} {xautoclaim K G C 0 0 count 3}
         {xnack K G fail ids 2 X X} {xnack K G silent ids 1 X force} {xsetid K 1000-0}
