@@ -102,6 +102,7 @@
 #include "server/run/placement.h"
 #include "server/run/rendezvous.h"
 #include "server/run/standstill.h"
+#include "server/run/wake_later.h"
 #include "server/tls/certificates.h"
 #include "server/tls/tls_peers.h"
 #include "server/upkeep/active_expiry.h"
@@ -167,7 +168,7 @@ static void lifecycles_setup(void)
         &shutdown_wait_lifecycle, &slot_cycle_lifecycle,    &node_lifecycle,
         &links_lifecycle,         &snapshot_lifecycle,      &snapshot_load_lifecycle,
         &window_cycle_lifecycle,  &sender_lifecycle,        &compare_lifecycle,
-        &metrics_lifecycle,
+        &metrics_lifecycle,       &wake_later_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

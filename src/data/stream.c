@@ -537,6 +537,7 @@ bool stream_insert(struct stream *stream, struct stream_id id, const struct slic
     if (stream->length++ == 0 || stream_id_compare(id, stream->first_id) < 0)
         stream->first_id = id;
     stream->entries_added++;
+    stream_idle_is_back(stream, id);
     return true;
 }
 
@@ -622,32 +623,41 @@ bool stream_delete(struct stream *stream, struct stream_id id)
     return found;
 }
 
-/* May the whole node go, `live` entries of it? `gone` went before. */
-static bool trim_takes_node(const struct stream *stream, const struct stream_trim *trim, const struct stream_kept *kept,
-                            struct stream_id node_id, uint64_t gone)
+/* May the whole node go? `gone` entries went before, which `length`, that of the stream, does not count any more. */
+static bool trim_takes_node(const struct stream_trim *trim, const struct stream_kept *kept, struct stream_id node_id,
+                            uint64_t length, uint64_t gone)
 {
     uint64_t live = stream_kept_live(kept);
 
     if (trim->removal_limit != 0 && gone + live > trim->removal_limit)
         return false;
     if (trim->by == STREAM_TRIM_LENGTH)
-        return stream->length >= trim->length && stream->length - trim->length >= live;
+        return length >= trim->length && length - trim->length >= live;
     return stream_id_compare(stream_kept_last_live_id(kept, node_id), trim->id) < 0;
 }
 
-/* Marks entries at the front of the first node, which does not go as a whole. */
+/* How many entries may go at most of the first node that does not go as a whole; see trim_takes_node. */
+static uint64_t trim_inside_most(const struct stream_trim *trim, const struct stream_kept *kept, uint64_t length,
+                                 uint64_t gone)
+{
+    uint64_t most = stream_kept_live(kept) - 1;
+
+    if (trim->by == STREAM_TRIM_LENGTH)
+        most = MIN(most, length - MIN(length, trim->length));
+    if (trim->removal_limit != 0)
+        most = MIN(most, trim->removal_limit - gone);
+    return most;
+}
+
+/* Marks entries at the front of that node. */
 static uint64_t trim_inside(struct stream *stream, const struct stream_trim *trim, struct slice key,
                             struct stream_kept *kept, uint64_t gone)
 {
-    uint64_t most = stream_kept_live(kept) - 1, marked = 0;
+    uint64_t most = trim_inside_most(trim, kept, stream->length, gone), marked = 0;
     struct stream_id node_id = stream_id_decode(key.data);
     struct listpack *node = take_node(stream, kept);
     listpack_at at = stream_node_first_entry(node);
 
-    if (trim->by == STREAM_TRIM_LENGTH)
-        most = MIN(most, stream->length - MIN(stream->length, trim->length));
-    if (trim->removal_limit != 0)
-        most = MIN(most, trim->removal_limit - gone);
     while (marked < most) {
         struct stream_entry entry;
 
@@ -666,6 +676,13 @@ static uint64_t trim_inside(struct stream *stream, const struct stream_trim *tri
     return marked;
 }
 
+/* It shows without a node being opened. */
+static bool trims_nothing(const struct stream *stream, const struct stream_trim *trim)
+{
+    return trim->by == STREAM_TRIM_LENGTH ? stream->length <= trim->length
+                                          : stream_id_compare(stream->first_id, trim->id) >= 0;
+}
+
 uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
 {
     struct value_log *log = value_log_of(stream);
@@ -673,14 +690,13 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
     uint64_t gone = 0;
     bool more;
 
-    if (trim->by == STREAM_TRIM_LENGTH ? stream->length <= trim->length
-                                       : stream_id_compare(stream->first_id, trim->id) >= 0)
-        return 0; /* without opening a node */
+    if (trims_nothing(stream, trim))
+        return 0;
     if (UNLIKELY(log != NULL))
         stream_note_ids(log, stream);
     radix_iter_init(&nodes, stream->nodes);
     more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY);
-    while (more && trim_takes_node(stream, trim, nodes.value, stream_id_decode(nodes.key), gone)) {
+    while (more && trim_takes_node(trim, nodes.value, stream_id_decode(nodes.key), stream->length, gone)) {
         note_node(stream, &nodes, false);
         gone += stream_kept_live(nodes.value);
         remove_node(stream, radix_iter_key(&nodes), nodes.value);
@@ -694,6 +710,47 @@ uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim)
     if (gone != 0)
         find_first_id(stream);
     return gone;
+}
+
+/* The last of at most `most` entries from this node on that are due. False: none is. */
+static bool trim_last_inside(const struct stream *stream, const struct stream_trim *trim, struct stream_id from,
+                             uint64_t most, struct stream_id *last)
+{
+    struct stream_iter iter;
+    uint64_t count = 0, field_count;
+    struct stream_id id;
+
+    stream_iter_init(&iter, stream, from, STREAM_ID_MOST);
+    for (; count < most && stream_iter_next(&iter, &id, &field_count); count++) {
+        if (trim->by == STREAM_TRIM_ID && stream_id_compare(id, trim->id) >= 0)
+            break;
+        *last = id;
+    }
+    stream_iter_fini(&iter);
+    return count != 0;
+}
+
+bool stream_trim_last(const struct stream *stream, const struct stream_trim *trim, struct stream_id *last)
+{
+    struct radix_iter nodes;
+    uint64_t gone = 0;
+    bool more, found;
+
+    if (trims_nothing(stream, trim))
+        return false;
+    radix_iter_init(&nodes, stream->nodes);
+    more = radix_seek(&nodes, RADIX_FIRST, SLICE_EMPTY);
+    while (more && trim_takes_node(trim, nodes.value, stream_id_decode(nodes.key), stream->length - gone, gone)) {
+        gone += stream_kept_live(nodes.value);
+        *last = stream_kept_last_live_id(nodes.value, stream_id_decode(nodes.key));
+        more = radix_next(&nodes);
+    }
+    found = gone != 0;
+    if (more && !trim->whole_nodes)
+        found |= trim_last_inside(stream, trim, stream_id_decode(nodes.key),
+                                  trim_inside_most(trim, nodes.value, stream->length - gone, gone), last);
+    radix_iter_fini(&nodes);
+    return found;
 }
 
 void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stream_id max_deleted_id,
@@ -864,6 +921,24 @@ void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slic
     } else {
         iter->field = listpack_next(iter->node, iter->value);
     }
+}
+
+uint64_t stream_iter_bytes(const struct stream_iter *iter, uint64_t field_count)
+{
+    listpack_at field = iter->field, value = iter->value;
+    char scratch[NUMBER_I64_SPACE];
+    uint64_t bytes = 0;
+
+    for (; field_count != 0; field_count--) {
+        if (!iter->fields_apart)
+            value = listpack_next(iter->node, field);
+        bytes += listpack_text(iter->node, field, scratch).size;
+        bytes += listpack_text(iter->node, value, scratch).size;
+        field = listpack_next(iter->node, iter->fields_apart ? field : value);
+        if (iter->fields_apart)
+            value = listpack_next(iter->node, value);
+    }
+    return bytes;
 }
 
 /* --- saving and loading nodes --- */

@@ -94,6 +94,8 @@ struct stream_trim {
     uint64_t removal_limit; /* most entries to remove; 0: no limit */
 };
 uint64_t stream_trim(struct stream *stream, const struct stream_trim *trim); /* returns how many entries were removed */
+/* The last entry that stream_trim would remove, with all live ones before it. False: it would remove none. */
+must_check bool stream_trim_last(const struct stream *stream, const struct stream_trim *trim, struct stream_id *last);
 
 /* The caller has checked that last_id is not below stream_tail_id or max_deleted_id, and entries_added not below the
  * length. */
@@ -144,6 +146,8 @@ bool stream_iter_find(struct stream_iter *iter, struct stream_id id, uint64_t *f
 /* Call it up to field_count times after stream_iter_next or stream_iter_find. The texts are valid until the next
  * call. */
 void stream_iter_pair(struct stream_iter *iter, struct slice *field, struct slice *value);
+/* The bytes of the pairs that are left of the current entry: of all, before the first call of stream_iter_pair. */
+uint64_t stream_iter_bytes(const struct stream_iter *iter, uint64_t field_count);
 
 /* --- saving and loading nodes --- */
 
@@ -156,6 +160,7 @@ must_check bool stream_load_node(struct stream *stream, struct stream_id id, str
 /* --- consumer groups --- */
 
 #define STREAM_READ_UNKNOWN (-1)
+#define STREAM_DELIVERIES_MOST ((uint64_t)INT64_MAX) /* what clients and files can be told */
 
 struct stream_pending { /* delivered and not acknowledged; in the group's tree and in its consumer's tree */
     struct stream_consumer *consumer;
@@ -176,8 +181,16 @@ struct stream_group {
     int64_t entries_read;         /* a count, or STREAM_READ_UNKNOWN */
     struct radix *pending;        /* id -> stream_pending */
     struct radix *consumers;      /* name -> stream_consumer */
+    struct radix *by_time;        /* delivery time and id (stream_idle.c); NULL: nobody has asked for it */
     struct group_former *formers; /* who is told before consumers change (former_groups.h); mostly NULL */
 };
+
+/* Consumers whose names stand for nobody: so files, replicas and other servers know of what is pending for them, too.
+ * Late is an entry that comes in behind what a group was given last, or that peers have passed by: it is handed out
+ * next. Released is one that its consumer gave back. Nobody else should use these names; the consumers are made when
+ * they are needed, and stay. */
+#define STREAM_LATE_CONSUMER SLICE("keydb:late")
+#define STREAM_RELEASED_CONSUMER SLICE("keydb:released")
 
 static inline struct slice stream_consumer_name(const struct stream_consumer *consumer)
 {
@@ -204,6 +217,8 @@ int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id);
 
 struct stream_consumer *stream_consumer_find(const struct stream_group *group, struct slice name);
 struct stream_consumer *stream_consumer_create(struct stream_group *group, struct slice name, int64_t seen_ms);
+/* The consumer that released entries are pending for. NULL: none was ever released. Only for looking at it. */
+const struct stream_consumer *stream_group_released(const struct stream_group *group);
 /* Removes the consumer and its pending entries. False: no such consumer. garbage: see stream_group_destroy. */
 bool stream_consumer_destroy(struct stream_group *group, struct slice name, uint64_t *pending_count,
                              struct stream **garbage);
@@ -222,3 +237,26 @@ static inline struct stream_id stream_pending_id(const struct radix_iter *iter)
 {
     return stream_id_decode(iter->key);
 }
+
+/* --- what is pending the longest --- */
+
+struct stream_idle {
+    struct stream_id id;
+    int64_t delivery_ms;
+};
+
+/* What is pending in a group, for whatever consumer, but no late entries: by delivery time, then by id. The first use
+ * indexes the group; from then on the index is kept up to date, but never copied or saved. While it is in use, entries
+ * may become pending or be removed, also the current one; the struct must not move. */
+struct stream_idle_iter {
+    struct stream_group *group;
+    struct radix_iter keys;
+    bool is_begun;
+};
+
+void stream_idle_iter_init(struct stream_idle_iter *iter, struct stream_group *group);
+void stream_idle_iter_fini(struct stream_idle_iter *iter);
+bool stream_idle_iter_next(struct stream_idle_iter *iter, struct stream_idle *idle);
+/* The stream has no such entry: it stays pending, but is passed over until it is assigned anew, or comes back. */
+void stream_idle_iter_forget(struct stream_idle_iter *iter);
+uint64_t stream_idle_count(const struct stream_group *group); /* in the index; 0: there is none */

@@ -49,6 +49,13 @@ struct stream_consumer *stream_consumer_create(struct stream_group *group, struc
     return consumer;
 }
 
+const struct stream_consumer *stream_group_released(const struct stream_group *group)
+{
+    void *consumer = NULL;
+
+    return radix_find(group->consumers, STREAM_RELEASED_CONSUMER, &consumer) ? consumer : NULL;
+}
+
 /* --- pending entries --- */
 
 static struct stream_pending *find(const struct stream_group *group, struct slice key)
@@ -91,10 +98,13 @@ const struct stream_pending *stream_pending_assign(struct stream_group *group, s
         pending = mem_alloc(sizeof(*pending));
         pending->consumer = NULL;
         radix_set(group->pending, key, pending, NULL);
+    } else {
+        stream_idle_remove(group, key, pending);
     }
     pending->delivery_ms = delivery_ms;
     pending->delivery_count = delivery_count;
     give_to(pending, key, consumer);
+    stream_idle_add(group, key, pending);
     return pending;
 }
 
@@ -109,6 +119,7 @@ bool stream_pending_remove(struct stream_group *group, struct stream_id id)
         return false;
     pending = value;
     group_formers_keep(group->formers, key, pending);
+    stream_idle_remove(group, key, pending);
     radix_remove(pending->consumer->pending, key, NULL);
     mem_free(pending);
     return true;
@@ -131,6 +142,7 @@ static struct stream_group *group_create(struct stream_id last_id, int64_t entri
     group->entries_read = entries_read;
     group->pending = radix_create();
     group->consumers = radix_create();
+    group->by_time = NULL;
     group->formers = NULL;
     return group;
 }
@@ -139,6 +151,7 @@ void stream_group_free(void *value)
 {
     struct stream_group *group = value;
 
+    stream_idle_drop(group);
     radix_destroy(&group->consumers, consumer_free);
     radix_destroy(&group->pending, mem_free);
     mem_free(group);
@@ -234,11 +247,14 @@ static struct radix *forget_pending(struct stream_group *group, const struct rad
     if (count >= REPLACED_LEAST && left <= count / LEFT_SHARE) {
         group->pending = pending_of_all(group);
         assert(radix_count(group->pending) == left);
+        stream_idle_drop(group);
         return old;
     }
     radix_iter_init(&iter, gone);
-    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
+        stream_idle_remove(group, radix_iter_key(&iter), iter.value);
         radix_remove(old, radix_iter_key(&iter), NULL);
+    }
     radix_iter_fini(&iter);
     return NULL;
 }
@@ -401,6 +417,7 @@ static uint64_t consumers_memory_bytes(const struct radix *consumers, uint64_t s
 uint64_t stream_group_memory_bytes(const struct stream_group *group, uint64_t samples)
 {
     return mem_usable(group) + radix_memory_bytes(group->pending) +
+           (group->by_time != NULL ? radix_memory_bytes(group->by_time) : 0) +
            radix_count(group->pending) * mem_good_size(sizeof(struct stream_pending)) +
            consumers_memory_bytes(group->consumers, samples);
 }
@@ -453,6 +470,7 @@ void stream_groups_validate(const struct radix *groups)
             pending_count += consumer_validate(group, consumers.value, radix_iter_key(&consumers));
         radix_iter_fini(&consumers);
         assert(pending_count == radix_count(group->pending));
+        stream_idle_validate(group);
     }
     radix_iter_fini(&iter);
 }

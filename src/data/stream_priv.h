@@ -31,6 +31,25 @@ uint64_t stream_group_memory_bytes(const struct stream_group *group, uint64_t sa
 uint64_t stream_groups_memory_bytes(const struct radix *groups, uint64_t samples);
 void stream_groups_validate(const struct radix *groups);
 
+/* --- stream_idle.c: the index by delivery time follows; id: its bytes in the group's tree --- */
+void stream_idle_add_slow(struct stream_group *group, struct slice id, const struct stream_pending *pending);
+void stream_idle_remove_slow(struct stream_group *group, struct slice id, const struct stream_pending *pending);
+static inline void stream_idle_add(struct stream_group *group, struct slice id, const struct stream_pending *pending)
+{
+    if (UNLIKELY(group->by_time != NULL))
+        stream_idle_add_slow(group, id, pending);
+}
+/* Before its delivery time or its consumer changes. */
+static inline void stream_idle_remove(struct stream_group *group, struct slice id, const struct stream_pending *pending)
+{
+    if (UNLIKELY(group->by_time != NULL))
+        stream_idle_remove_slow(group, id, pending);
+}
+void stream_idle_drop(struct stream_group *group); /* it is built anew when somebody asks */
+void stream_idle_drop_all(struct stream *stream);  /* likewise, in all groups: entries may have come back */
+void stream_idle_is_back(struct stream *stream, struct stream_id id); /* an entry came in that may have been there */
+void stream_idle_validate(const struct stream_group *group);
+
 /* The node under this key is this one, which it takes over; NULL: there is none any more. The length follows. */
 void stream_put_kept(struct stream *stream, struct slice key, struct stream_kept *kept);
 

@@ -82,6 +82,11 @@ static void expect_entry(struct stream_iter *iter, struct stream_id id, uint64_t
 
     assert_int_equal(field_count, make_pairs(id, pairs, room));
     for (uint64_t i = 0; i < field_count; i++) {
+        uint64_t bytes = 0;
+
+        for (uint64_t left = 2 * i; left < 2 * field_count; left++)
+            bytes += pairs[left].size;
+        assert_int_equal(stream_iter_bytes(iter, field_count - i), bytes);
         stream_iter_pair(iter, &field, &value);
         assert_true(slice_equal(field, pairs[2 * i]));
         assert_true(slice_equal(value, pairs[2 * i + 1]));
@@ -181,6 +186,8 @@ static void trim_random(struct random *random, struct stream *stream, uint64_t n
 {
     struct stream_trim trim = {.by = STREAM_TRIM_LENGTH, .whole_nodes = random_below(random, 2) == 0};
     uint64_t gone, wanted = 0;
+    struct stream_id last;
+    bool any;
 
     if (random_below(random, 2) == 0) {
         trim.by = STREAM_TRIM_ID;
@@ -194,7 +201,11 @@ static void trim_random(struct random *random, struct stream *stream, uint64_t n
     }
     if (random_below(random, 3) == 0)
         trim.removal_limit = 1 + random_below(random, 30);
+    any = stream_trim_last(stream, &trim, &last);
     gone = stream_trim(stream, &trim);
+    assert_int_equal(any, gone != 0);
+    if (any)
+        assert_id(last, model[gone - 1].ms, model[gone - 1].seq);
     if (trim.removal_limit != 0)
         wanted = MIN(wanted, trim.removal_limit);
     if (trim.whole_nodes)

@@ -151,6 +151,7 @@ static void restore_node(struct stream *stream, const struct value_step *step)
         (void)radix_find(stream->nodes, step->first, &before);
         stream_note_node(log, step->first, before);
     }
+    stream_idle_drop_all(stream);
     if (step->a != 0)
         kept = stream_keep(listpack_from_bytes(step->second));
     if (step->a == 2)

@@ -6,7 +6,9 @@ there are several forms of the same ones.
 """
 import time
 
-STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes"}
+STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes",
+                   b"nacked-count"}
+RELEASED = b"keydb:released"    # XINFO shows this consumer as nobody; redis-server does not know what it is
 STREAM_COUNTED = {b"entries-read", b"lag"}      # of a group: XCLAIM does not tell redis-server
 PAGE = 2000
 HLL_REGISTERS = 16384
@@ -55,8 +57,17 @@ def without(names, reply):
     return kind, kept
 
 
+def without_released(reply):
+    kind, value = reply
+    if not isinstance(value, list):
+        return (kind, b"") if value == RELEASED else reply
+    return kind, [without_released(one) for one in value
+                  if not isinstance(one[1], list) or len(one[1]) < 2 or
+                  [each[1] for each in one[1][:2]] != [b"name", RELEASED]]
+
+
 def of_stream(node, key, counted):
-    reply = node.call("XINFO", "STREAM", key, "FULL", "COUNT", "0")
+    reply = without_released(node.call("XINFO", "STREAM", key, "FULL", "COUNT", "0"))
     return repr(without(STREAM_CHANGING if counted else STREAM_CHANGING | STREAM_COUNTED, reply))
 
 

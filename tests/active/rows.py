@@ -114,6 +114,10 @@ stream | XADD k 1-1 f v; XADD k 2-1 f w | XADD k MAXLEN 2 5-1 f a | XADD k MAXLE
 stream | | XADD k 5-1 f a | XADD k 6-1 f b
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | XCLAIM k g w 0 1-1 | XACK k g 1-1
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | XAUTOCLAIM k g w 0 0 | XADD k 2-1 f w
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | XNACK k g FAIL IDS 1 1-1 | \
+XCLAIM k g w 0 1-1
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > | \
+XREADGROUP GROUP g w CLAIM 0 STREAMS k > | XACK k g 1-1
 stream | XADD k 1-1 f v | XGROUP CREATE k g 0 | XGROUP CREATE k g $
 stream | XADD k 1-1 f v; XADD k 2-1 f v; XGROUP CREATE k g 0 | XGROUP SETID k g 2-1 | XREADGROUP GROUP g u STREAMS k >
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XGROUP CREATECONSUMER k g u | XGROUP DELCONSUMER k g u
@@ -125,6 +129,12 @@ stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XADD k 5-1 f w; {read} u COUNT 1 
 {read} w STREAMS k >
 stream | XADD k 1-1 f v | XSETID k 9-9 | XADD k 5-1 f a
 stream | XADD k 1-1 f v; XADD k 2-1 f w; XADD k 3-1 f x | XTRIM k MAXLEN 1 | XADD k 4-1 f y
+stream | XADD k 1-1 f v; XADD k 2-1 f w; XGROUP CREATE k g 0; {read} u STREAMS k > | XDELEX k DELREF IDS 1 1-1 | \
+XCLAIM k g w 0 1-1
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0; {read} u STREAMS k > | XACKDEL k g ACKED IDS 1 1-1 | XACK k g 1-1
+stream | XADD k 2-1 f v; XADD k 3-1 f w; XGROUP CREATE k g 0; {read} u STREAMS k > | XTRIM k MAXLEN 1 DELREF | \
+XADD k 1-1 f x
+stream | XADD k 2-1 f v; XGROUP CREATE k g $ | XADD k ACKED MAXLEN 1 3-1 f w | XADD k ACKED MAXLEN 1 4-1 f x
 zset | ZADD k 1 a 2 b | ZADD k 5 a | ZADD k 6 a 7 c
 zset | ZADD k 1 a 2 b | ZADD k GT 5 a | ZADD k LT 0 a
 zset | ZADD k 1 a 2 b | ZADD k NX 5 n | ZADD k NX 6 n
@@ -174,6 +184,7 @@ EXPECTED = [
     ("XADD k 1-1 f v", "XADD k 5-1 f a", "XADD k 5-1 f b", "XLEN k", b"2"),
     ("XADD k 1-1 f v; XGROUP CREATE k g 0", "XADD k 5-1 f a; XREADGROUP GROUP g u STREAMS k >", "XADD k 4-1 f b",
      "XPENDING k g", [b"3", b"1-1", b"5-1", [[b"keydb:late", b"1"], [b"u", b"2"]]]),
+    ("XADD k 1-1 f v; XGROUP CREATE k g $", "XADD k 2-1 f x", "XADD k ACKED MAXLEN 1 3-1 f w", "XLEN k", b"2"),
     ("SET k v", "SET k w KEEPTTL", "PEXPIREAT k {far}", "PEXPIRETIME k", b"{far}"),
     ("SET k v", "PEXPIREAT k {far}", "SET k w KEEPTTL", "PEXPIRETIME k", b"{far}"),
     ("SET k v", "PEXPIREAT k {far}", "SET k w", "PEXPIRETIME k", b"-1"),

@@ -34,6 +34,7 @@ static void remove_folder(void)
 
 static void start(void)
 {
+    /* clang-format off */
     static const struct command_row *const tables[] = {
         string_commands,
         lcs_commands,
@@ -54,6 +55,7 @@ static void start(void)
         sorted_set_pop_commands,
         sorted_set_algebra_commands,
         stream_group_commands,
+        stream_reference_commands,
         stream_read_commands,
         member_expiry_commands,
         nested_commands,
@@ -61,6 +63,7 @@ static void start(void)
         dump_commands,
         sort_commands,
     };
+    /* clang-format on */
     static char words[][32] = {"keydb-server", "--port 0", "--server-threads 1", "--loglevel nothing",
                                "--unixsocket socket"};
     static char *args[countof(words) + 1];

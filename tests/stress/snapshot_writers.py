@@ -36,6 +36,8 @@ for _, each in ipairs(redis.call('XPENDING', key, group, from, '+', count)) do
   local id = each[1]
   if act == 'XACK' then redis.call('XACK', key, group, id)
   elseif act == 'XDEL' then redis.call('XDEL', key, id)
+  elseif act == 'XDELEX' then redis.call('XDELEX', key, 'DELREF', 'IDS', 1, id)
+  elseif act == 'XACKDEL' then redis.call('XACKDEL', key, group, 'ACKED', 'IDS', 1, id)
   elseif act == 'XCLAIM' then redis.call('XCLAIM', key, group, consumer, 0, id)
   elseif act == 'XCLAIM JUSTID' then redis.call('XCLAIM', key, group, consumer, 0, id, 'JUSTID')
   else redis.call('XCLAIM', key, group, consumer, 0, id, 'RETRYCOUNT', 9, 'IDLE', 5) end
@@ -164,6 +166,7 @@ class Mix:
             [make, [b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", 3, b"STREAMS", key, b">"]],
             [[b"XREADGROUP", b"GROUP", group, consumer, b"NOACK", b"COUNT", 1, b"STREAMS", key, b">"]],
             [[b"XAUTOCLAIM", key, group, consumer, 0, b"0-0", b"COUNT", 2]], [[b"XTRIM", key, b"MAXLEN", 20]],
+            [[b"XTRIM", key, b"MAXLEN", 10, self.random.choice((b"DELREF", b"ACKED"))]],
             [[b"XGROUP", b"DELCONSUMER", key, group, consumer]], [[b"XGROUP", b"SETID", key, group, b"$"]],
             [[b"EVAL", STREAM_SCRIPT, 1, key, group]]))
 
@@ -295,7 +298,8 @@ class Mix:
         if act < 600:
             return [[b"SELECT", LARGE_DB],
                     [b"EVAL", PENDING_SCRIPT, 1, key, group, consumer, share, count,
-                     self.random.choice((b"XACK", b"XCLAIM", b"XCLAIM JUSTID", b"XCLAIM RETRYCOUNT", b"XDEL"))]]
+                     self.random.choice((b"XACK", b"XCLAIM", b"XCLAIM JUSTID", b"XCLAIM RETRYCOUNT", b"XDEL",
+                                         b"XDELEX", b"XACKDEL"))]]
         if act < 750:
             return [[b"SELECT", LARGE_DB], [b"XAUTOCLAIM", key, group, consumer, 0, self.random.choice((b"-", b"1-0")),
                                             b"COUNT", count]]

@@ -49,6 +49,8 @@
     DO(stream_commands)                           \
     DO(stream_read_commands)                      \
     DO(stream_group_commands)                     \
+    DO(stream_reference_commands)                 \
+    DO(stream_nack_commands)                      \
     DO(stream_info_commands)                      \
     DO(geo_commands)                              \
     DO(geo_search_commands)                       \

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "commands/shared/operations.h"
 #include "commands/shared/type_options.h"
+#include "commands/stream/references.h"
 #include "commands/stream/stream_effects.h"
 #include "server/core/server.h"
 
@@ -16,8 +17,11 @@ enum { TRIM_LIMIT_NODES = 100, TRIM_LIMIT_DEFAULT = 10000, TRIM_LIMIT_MOST = 100
 struct add_options {
     enum { TRIM_NONE, TRIM_MAXLEN, TRIM_MINID } trim_by;
     struct stream_trim trim;
+    uint32_t strategy_arg;
     uint32_t sign_arg; /* of "~"; 0: there is none */
     uint32_t threshold_arg;
+    enum reference_policy policy;
+    uint32_t policy_arg; /* 0: there is none */
     bool has_limit;
     bool no_make;
     enum { ID_GIVEN, ID_OF_NOW, ID_NEXT_OF_MS } id_form;
@@ -36,7 +40,7 @@ static bool parse_trim(struct request *request, struct add_options *options, uin
     }
     options->trim_by = by_length ? TRIM_MAXLEN : TRIM_MINID;
     options->trim.by = by_length ? STREAM_TRIM_LENGTH : STREAM_TRIM_ID;
-    ++*index;
+    options->strategy_arg = (*index)++;
     if (*index + 1 < request->arg_count && request_arg_is(request, *index, "~"))
         options->sign_arg = (*index)++;
     else if (*index + 1 < request->arg_count && request_arg_is(request, *index, "="))
@@ -64,6 +68,16 @@ static bool parse_limit(struct request *request, struct add_options *options, ui
     if (limit < 0)
         reply_error(request, "ERR The LIMIT argument must be >= 0.");
     return limit >= 0;
+}
+
+static bool note_policy(struct request *request, struct add_options *options, uint32_t index)
+{
+    if (options->policy_arg != 0) {
+        reply_syntax_error(request);
+        return false;
+    }
+    options->policy_arg = index;
+    return true;
 }
 
 static bool parse_new_id(struct request *request, struct add_options *options, uint32_t index)
@@ -123,6 +137,8 @@ static bool parse_options(struct request *request, struct add_options *options, 
             done = parse_limit(request, options, ++i);
         } else if (with_id && request_arg_is(request, i, "NOMKSTREAM")) {
             options->no_make = true;
+        } else if (reference_policy_parse(request_arg(request, i), &options->policy)) {
+            done = note_policy(request, options, i);
         } else if (with_id) {
             done = parse_new_id(request, options, i);
         } else {
@@ -141,14 +157,30 @@ static struct stream_id least_id(const struct stream *stream)
     return stream_length(stream) != 0 ? stream_front_id(stream) : STREAM_ID_MOST;
 }
 
-/* The effect has the results of "*" and "~": the id, and the entries that are left. */
-static void effect_settled(struct request *request, const struct add_options *options, const struct stream *stream)
+/* Is it a word of trimming? `*index` becomes the last one of these. */
+static bool is_trimming(const struct request *request, const struct add_options *options, uint32_t *index)
+{
+    if (options->strategy_arg != 0 && *index == options->strategy_arg) {
+        *index = options->threshold_arg;
+        return true;
+    }
+    if (*index < 2 || (*index >= options->id_arg && options->id_arg != 0) || !request_arg_is(request, *index, "LIMIT"))
+        return false;
+    ++*index;
+    return true;
+}
+
+/* The effect has the results of "*" and "~": the id, and the entries that are left. Policies are told by other effects;
+ * is_apart: so is trimming. */
+static void effect_settled(struct request *request, const struct add_options *options, const struct stream *stream,
+                           bool is_apart)
 {
     char id[STREAM_ID_TEXT_BYTES], threshold[STREAM_ID_TEXT_BYTES];
     struct slice few[WORDS_ON_STACK], *words = few;
     uint32_t count = 0;
 
-    if (request->access->effects == NULL || (options->sign_arg == 0 && options->id_form == ID_GIVEN))
+    if (request->access->effects == NULL ||
+        (options->sign_arg == 0 && options->id_form == ID_GIVEN && options->policy_arg == 0))
         return;
     if (request->arg_count > WORDS_ON_STACK)
         words = mem_alloc(request->arg_count * sizeof(*words));
@@ -158,6 +190,10 @@ static void effect_settled(struct request *request, const struct add_options *op
         *word = request_arg(request, i);
         if (i == options->id_arg && options->id_form != ID_GIVEN) {
             *word = stream_id_format(stream_last_id(stream), id);
+        } else if (i != 0 && i == options->policy_arg) {
+            count--;
+        } else if (UNLIKELY(is_apart) && is_trimming(request, options, &i)) {
+            count--;
         } else if (options->sign_arg == 0) {
             continue;
         } else if (i == options->sign_arg) {
@@ -273,11 +309,28 @@ static bool add_entry(struct request *request, const struct add_options *options
     return false;
 }
 
+static uint64_t trim_stream(struct request *request, const struct add_options *options, struct stream *stream,
+                            struct reference_trim *apart)
+{
+    if (LIKELY(options->policy == REFERENCES_KEPT))
+        return stream_trim(stream, &options->trim);
+    return reference_trim(request, stream, &options->trim, options->policy, apart);
+}
+
+static void tell_trimmed(struct request *request, const struct stream *stream, struct reference_trim *apart)
+{
+    if (apart->is_apart)
+        reference_trim_end(request, apart);
+    else
+        operation_trimmed(request, stream);
+}
+
 static void cmd_xadd(struct request *request)
 {
     struct add_options options;
     struct stream *stream;
     struct stream_id id;
+    struct reference_trim apart = {0};
     struct edit edit;
     bool trimmed;
 
@@ -306,14 +359,14 @@ static void cmd_xadd(struct request *request)
             stream_destroy(&stream);
         return;
     }
-    trimmed = options.trim_by != TRIM_NONE && stream_trim(stream, &options.trim) != 0;
+    trimmed = options.trim_by != TRIM_NONE && trim_stream(request, &options, stream, &apart) != 0;
     edit_end(&edit, EVENT_STREAM, "xadd");
     if (trimmed)
         access_event(request->access, request->db, &request->keys[0], EVENT_STREAM, "xtrim");
-    effect_settled(request, &options, stream);
+    effect_settled(request, &options, stream, apart.is_apart);
     operation_added(request, &options, id);
     if (trimmed)
-        operation_trimmed(request, stream);
+        tell_trimmed(request, stream, &apart);
     reply_stream_id(request, id);
 }
 
@@ -368,6 +421,7 @@ static void operate_add(struct request *request)
 static void cmd_xtrim(struct request *request)
 {
     struct add_options options;
+    struct reference_trim apart = {0};
     struct edit edit;
     uint64_t removed = 0;
 
@@ -380,11 +434,12 @@ static void cmd_xtrim(struct request *request)
     if (!edit_stream(&edit, request))
         return;
     if (!edit.is_new)
-        removed = stream_trim(stream_of(edit.value), &options.trim);
+        removed = trim_stream(request, &options, stream_of(edit.value), &apart);
     if (removed != 0) {
         edit_end(&edit, EVENT_STREAM, "xtrim");
-        effect_settled(request, &options, stream_of(edit.value));
-        operation_trimmed(request, stream_of(edit.value));
+        if (!apart.is_apart)
+            effect_settled(request, &options, stream_of(edit.value), false);
+        tell_trimmed(request, stream_of(edit.value), &apart);
     }
     reply_int(request, (int64_t)removed);
 }
@@ -554,17 +609,19 @@ const struct command_row stream_commands[] = {
      .key_notes = "entries that are trimmed go", .group = "stream",
      .since = "5.0.0", .summary = "Appends an entry to a stream, and trims the stream with MAXLEN or MINID.",
      .complexity = "O(1); with trimming O(N) for N entries that go",
-     .history = "6.2.0=The options `NOMKSTREAM`, `MINID` and `LIMIT`.|7.0.0=Ids with a time and `*`.",
-     .syntax = "XADD key [NOMKSTREAM] [(MAXLEN|MINID) [=|~] threshold [LIMIT count]] (*|id) field value "
-               "[field value ...]",
-     .arg_since = "NOMKSTREAM:6.2.0 MINID:6.2.0 LIMIT:6.2.0", .tips = "nondeterministic_output"},
+     .history = "6.2.0=The options `NOMKSTREAM`, `MINID` and `LIMIT`.|7.0.0=Ids with a time and `*`.|"
+                "8.2.0=The options `KEEPREF`, `DELREF` and `ACKED`.",
+     .syntax = "XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [(MAXLEN|MINID) [=|~] threshold [LIMIT count]] (*|id) "
+               "field value [field value ...]",
+     .arg_since = "NOMKSTREAM:6.2.0 KEEPREF:8.2.0 MINID:6.2.0 LIMIT:6.2.0", .tips = "nondeterministic_output"},
     {.name = "xtrim", .run = cmd_xtrim, .arity = -4, .access = ACCESS_STRIPED, .flags = "write",
      .categories = "@write @stream @slow", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "stream",
      .since = "5.0.0", .summary = "Removes the oldest entries of a stream.",
      .complexity = "O(N) for N entries that go, little where whole nodes go",
-     .syntax = "XTRIM key ((MAXLEN|MINID) [=|~] threshold [LIMIT count])", .arg_since = "MINID:6.2.0 LIMIT:6.2.0",
+     .syntax = "XTRIM key ((MAXLEN|MINID) [=|~] threshold [LIMIT count]) [KEEPREF|DELREF|ACKED]",
+     .arg_since = "MINID:6.2.0 LIMIT:6.2.0 KEEPREF:8.2.0",
      .tips = "nondeterministic_output",
-     .history = "6.2.0=The options `MINID` and `LIMIT`."},
+     .history = "6.2.0=The options `MINID` and `LIMIT`.|8.2.0=The options `KEEPREF`, `DELREF` and `ACKED`."},
     {.name = "xdel", .run = cmd_xdel, .arity = -3, .access = ACCESS_STRIPED, .flags = "write fast",
      .categories = "@write @stream @fast", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "stream",
      .since = "5.0.0", .summary = "Deletes entries of a stream.", .complexity = "O(N) for N ids",

@@ -138,11 +138,11 @@ void reply_stream_id(struct request *request, struct stream_id id)
     reply_bulk(request, stream_id_format(id, room));
 }
 
-void reply_stream_entry(struct request *request, struct stream_iter *iter, struct stream_id id, uint64_t field_count)
+void reply_stream_entry_parts(struct request *request, struct stream_iter *iter, struct stream_id id,
+                              uint64_t field_count)
 {
     struct slice field, value;
 
-    reply_array(request, 2);
     reply_stream_id(request, id);
     reply_array(request, 2 * field_count);
     while (field_count-- > 0) {
@@ -150,6 +150,12 @@ void reply_stream_entry(struct request *request, struct stream_iter *iter, struc
         reply_bulk(request, field);
         reply_bulk(request, value);
     }
+}
+
+void reply_stream_entry(struct request *request, struct stream_iter *iter, struct stream_id id, uint64_t field_count)
+{
+    reply_array(request, 2);
+    reply_stream_entry_parts(request, iter, id, field_count);
 }
 
 bool reply_stream_entry_at(struct request *request, const struct stream *stream, struct stream_id id)

@@ -24,6 +24,9 @@ void reply_error_about(struct request *request, const char *text, const struct s
 void reply_stream_id(struct request *request, struct stream_id id);
 /* Replies id and pairs of the iterator's current entry. */
 void reply_stream_entry(struct request *request, struct stream_iter *iter, struct stream_id id, uint64_t field_count);
+/* The same two, for a reply that has more. */
+void reply_stream_entry_parts(struct request *request, struct stream_iter *iter, struct stream_id id,
+                              uint64_t field_count);
 /* The same for one entry; false: it does not exist, and nothing was replied. */
 bool reply_stream_entry_at(struct request *request, const struct stream *stream, struct stream_id id);
 /* Replies an array of at most `most` entries of an iterator, and finishes the iterator. */

@@ -82,6 +82,16 @@ bool stream_is_late(const struct stream_pending *pending)
     return slice_equal(stream_consumer_name(pending->consumer), STREAM_LATE_CONSUMER);
 }
 
+bool stream_is_released(const struct stream_pending *pending)
+{
+    return slice_equal(stream_consumer_name(pending->consumer), STREAM_RELEASED_CONSUMER);
+}
+
+uint64_t stream_deliveries_after(uint64_t count)
+{
+    return count < STREAM_DELIVERIES_MOST ? count + 1 : STREAM_DELIVERIES_MOST;
+}
+
 void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending)
 {
     tell_claim(use, id, pending, effect_set, 14);

@@ -2,7 +2,7 @@
  * for changes, have an open edit. */
 #pragma once
 
-#include "commands/stream/stream_args.h"
+#include "commands/stream/reply_cap.h"
 
 /* One group of one stream, while a command uses it. */
 struct group_use {
@@ -14,6 +14,7 @@ struct group_use {
     struct slice consumer_name;
     struct stream_consumer *consumer; /* NULL: not looked up yet */
     bool made_consumer;
+    struct reply_cap *cap;      /* of the reply's entries; NULL: none */
     struct stream_iter entries; /* finds entries of ascending ids; not started by all commands */
 };
 
@@ -22,15 +23,15 @@ struct stream_consumer *group_use_consumer(struct group_use *use);
 /* Call it after the edit has ended: adds the effect of a created consumer. */
 void group_use_end(struct group_use *use);
 
-/* An entry that comes in behind what a group was given last, or that peers have passed by, is handed out next. Until
- * then it is pending for a consumer of this name, which nobody else should use: so files, replicas and other servers
- * know of it, too. The consumer is made when it is needed. */
-#define STREAM_LATE_CONSUMER SLICE("keydb:late")
 /* The entry is late, unless it was handed out before. */
 void group_use_late(struct group_use *use, struct stream_id id);
 /* The group's position was set: what is behind it is not late but new. */
 void group_use_forget_new(struct group_use *use);
 bool stream_is_late(const struct stream_pending *pending);
+/* The entry is pending for nobody, since its consumer gave it back (XNACK). */
+bool stream_is_released(const struct stream_pending *pending);
+/* The count with one delivery more. */
+uint64_t stream_deliveries_after(uint64_t count);
 
 /* Each adds one effect, which replaces the command's own words. */
 void effect_claim(const struct group_use *use, struct stream_id id, const struct stream_pending *pending);

@@ -331,7 +331,7 @@ static void reply_busy_consumers(struct request *request, const struct stream_gr
     for (bool more = radix_seek(&consumers, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&consumers)) {
         const struct stream_consumer *consumer = consumers.value;
 
-        if (radix_count(consumer->pending) == 0)
+        if (radix_count(consumer->pending) == 0 || consumer == stream_group_released(group))
             continue;
         reply_array(request, 2);
         reply_bulk(request, stream_consumer_name(consumer));
@@ -390,6 +390,19 @@ static bool parse_pending(struct request *request, struct pending_options *optio
     return true;
 }
 
+/* A released entry has no consumer, and is not idle. */
+static void reply_record(struct request *request, struct stream_id id, const struct stream_pending *record,
+                         int64_t idle_ms)
+{
+    const bool is_released = stream_is_released(record);
+
+    reply_array(request, 4);
+    reply_stream_id(request, id);
+    reply_bulk(request, is_released ? SLICE_EMPTY : stream_consumer_name(record->consumer));
+    reply_int(request, is_released ? -1 : idle_ms);
+    reply_int(request, (int64_t)record->delivery_count);
+}
+
 static void reply_pending_list(struct request *request, const struct stream_group *group,
                                const struct pending_options *options)
 {
@@ -419,11 +432,7 @@ static void reply_pending_list(struct request *request, const struct stream_grou
             break;
         if (idle_ms < options->idle_ms)
             continue;
-        reply_array(request, 4);
-        reply_stream_id(request, stream_pending_id(&iter));
-        reply_bulk(request, stream_consumer_name(record->consumer));
-        reply_int(request, idle_ms);
-        reply_int(request, (int64_t)record->delivery_count);
+        reply_record(request, stream_pending_id(&iter), record, idle_ms);
         count++;
     }
     radix_iter_fini(&iter);
@@ -534,12 +543,14 @@ static void claim(struct group_use *use, struct stream_id id, uint64_t field_cou
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
     const struct stream_pending *record = stream_pending_find(use->group, id);
-    uint64_t count = record != NULL && record->delivery_count != 0 ? record->delivery_count : 1; /* FORCE is one, too */
+    uint64_t count = record != NULL ? record->delivery_count : 0;
 
+    if (count == 0 && (record == NULL || !stream_is_released(record)))
+        count = 1; /* FORCE is one, too */
     if (options->retry_count >= 0)
         count = (uint64_t)options->retry_count;
     else if (!options->just_id)
-        count++;
+        count = stream_deliveries_after(count);
     record = stream_pending_assign(use->group, id, consumer, options->delivery_ms, count);
     consumer->active_ms = request->access->now_ms;
     if (options->just_id)

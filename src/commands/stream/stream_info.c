@@ -1,7 +1,7 @@
 /* XINFO: what streams, groups and consumers are like. */
 #include "commands/shared/families.h"
 
-#include "commands/stream/stream_args.h"
+#include "commands/stream/stream_effects.h"
 
 enum { FULL_COUNT = 10 };
 
@@ -29,6 +29,12 @@ static void reply_field_id(struct request *request, const char *name, struct str
 
 /* --------------------------------------------------------------------------------------------------- consumers -- */
 
+/* What nobody has (XNACK) is no consumer's. */
+static uint64_t consumer_count(const struct stream_group *group)
+{
+    return radix_count(group->consumers) - (stream_group_released(group) != NULL);
+}
+
 static void reply_consumer(struct request *request, const struct stream_consumer *consumer)
 {
     reply_map(request, 4);
@@ -54,10 +60,11 @@ static void cmd_xinfo_consumers(struct request *request)
                           (const struct slice[]){request_arg(request, 3), request->keys[0].name});
         return;
     }
-    reply_array(request, radix_count(group->consumers));
+    reply_array(request, consumer_count(group));
     radix_iter_init(&iter, group->consumers);
     for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
-        reply_consumer(request, iter.value);
+        if (iter.value != stream_group_released(group))
+            reply_consumer(request, iter.value);
     radix_iter_fini(&iter);
 }
 
@@ -96,7 +103,7 @@ static void cmd_xinfo_groups(struct request *request)
         reply_map(request, 6);
         reply_text(request, "name");
         reply_bulk(request, radix_iter_key(&iter));
-        reply_field_int(request, "consumers", radix_count(group->consumers));
+        reply_field_int(request, "consumers", consumer_count(group));
         reply_field_int(request, "pending", radix_count(group->pending));
         reply_progress(request, stream, group);
     }
@@ -148,7 +155,7 @@ static void reply_records(struct request *request, const struct radix *records, 
         reply_array(request, with_consumer ? 4 : 3);
         reply_stream_id(request, stream_pending_id(&iter));
         if (with_consumer)
-            reply_bulk(request, stream_consumer_name(record->consumer));
+            reply_bulk(request, stream_is_released(record) ? SLICE_EMPTY : stream_consumer_name(record->consumer));
         reply_int(request, record->delivery_ms);
         reply_int(request, (int64_t)record->delivery_count);
     }
@@ -160,11 +167,13 @@ static void reply_full_consumers(struct request *request, const struct stream_gr
     struct radix_iter iter;
 
     reply_text(request, "consumers");
-    reply_array(request, radix_count(group->consumers));
+    reply_array(request, consumer_count(group));
     radix_iter_init(&iter, group->consumers);
     for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter)) {
         const struct stream_consumer *consumer = iter.value;
 
+        if (consumer == stream_group_released(group))
+            continue;
         reply_map(request, 5);
         reply_text(request, "name");
         reply_bulk(request, stream_consumer_name(consumer));
@@ -175,6 +184,13 @@ static void reply_full_consumers(struct request *request, const struct stream_gr
         reply_records(request, consumer->pending, false, most);
     }
     radix_iter_fini(&iter);
+}
+
+static bool has_released(const struct stream_group *group)
+{
+    const struct stream_consumer *released = stream_group_released(group);
+
+    return released != NULL && radix_count(released->pending) != 0;
 }
 
 static void reply_full(struct request *request, const struct stream *stream, uint64_t most)
@@ -193,11 +209,13 @@ static void reply_full(struct request *request, const struct stream *stream, uin
     for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups)) {
         const struct stream_group *group = groups.value;
 
-        reply_map(request, 7);
+        reply_map(request, 7 + has_released(group));
         reply_text(request, "name");
         reply_bulk(request, radix_iter_key(&groups));
         reply_progress(request, stream, group);
         reply_field_int(request, "pel-count", radix_count(group->pending));
+        if (has_released(group))
+            reply_field_int(request, "nacked-count", radix_count(stream_group_released(group)->pending));
         reply_records(request, group->pending, true, most);
         reply_full_consumers(request, group, most);
     }

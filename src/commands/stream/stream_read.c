@@ -3,9 +3,10 @@
 
 #include "base/mem.h"
 #include "commands/shared/operations.h"
-#include "commands/stream/stream_effects.h"
+#include "commands/stream/stream_claim.h"
 #include "server/core/server.h"
 #include "server/run/blocked.h"
+#include "server/run/wake_later.h"
 
 enum { STREAMS_ON_STACK = 8 };
 
@@ -15,7 +16,11 @@ struct reading {
     bool in_group;
     struct slice group, consumer;
     bool noack;
-    uint64_t count; /* at most so many entries of each stream */
+    uint64_t max_count, max_bytes; /* of all streams together */
+    bool claims;                   /* also what has been pending for: */
+    int64_t claim_idle_ms;         /* at least so long */
+    uint64_t count;                /* at most so many entries of each stream */
+    struct reply_cap *cap;         /* what is left of all; NULL: there is no cap */
     bool waits;
     int64_t timeout_ms;
     uint32_t first_key;    /* the argument; ids follow the keys */
@@ -53,6 +58,37 @@ static const char *parse_streams(uint32_t index, uint32_t arg_count, struct read
     return NULL;
 }
 
+static const char *parse_claim(struct slice text, bool in_group, struct reading *reading)
+{
+    if (!in_group)
+        return "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.";
+    reading->claims = true;
+    return stream_claim_parse(text, &reading->claim_idle_ms);
+}
+
+static bool is_cap(struct slice option)
+{
+    return option.size >= 7 &&
+           (slice_equal_text_nocase(option, "MAXCOUNT") || slice_equal_text_nocase(option, "MAXSIZE"));
+}
+
+static const char *parse_cap(struct slice option, struct slice text, struct reading *reading)
+{
+    return reply_cap_parse(option, text, option.size == 8 ? &reading->max_count : &reading->max_bytes);
+}
+
+/* What has to be true of several options together; see parse_reading. */
+static const char *check_options(const struct reading *reading, bool in_group)
+{
+    if (reading->stream_count == 0)
+        return "ERR syntax error";
+    if (in_group && !reading->in_group)
+        return "ERR Missing GROUP option for XREADGROUP";
+    if (reading->count != UINT64_MAX && reading->max_count < reading->count)
+        return "ERR MAXCOUNT must not be less than COUNT";
+    return NULL;
+}
+
 /* NULL: fine; else the error. */
 static const char *parse_reading(const struct request *request, bool in_group, int64_t now_ms, struct reading *reading)
 {
@@ -61,7 +97,7 @@ static const char *parse_reading(const struct request *request, bool in_group, i
     const char *error = NULL;
     uint32_t i = 1;
 
-    *reading = (struct reading){.count = UINT64_MAX};
+    *reading = (struct reading){.count = UINT64_MAX, .max_count = UINT64_MAX, .max_bytes = UINT64_MAX};
     for (; i < arg_count && reading->stream_count == 0 && error == NULL; i++) {
         uint32_t more = arg_count - i - 1;
 
@@ -80,15 +116,16 @@ static const char *parse_reading(const struct request *request, bool in_group, i
             if (!in_group)
                 error = "ERR The NOACK option is only supported by XREADGROUP. You called XREAD instead.";
             reading->noack = true;
+        } else if (more != 0 && slice_equal_text_nocase(args[i], "CLAIM")) {
+            error = parse_claim(args[++i], in_group, reading);
+        } else if (more != 0 && is_cap(args[i])) {
+            error = parse_cap(args[i], args[i + 1], reading);
+            i++;
         } else {
             error = "ERR syntax error";
         }
     }
-    if (error == NULL && reading->stream_count == 0)
-        error = "ERR syntax error";
-    if (error == NULL && in_group && !reading->in_group)
-        error = "ERR Missing GROUP option for XREADGROUP";
-    return error;
+    return error != NULL ? error : check_options(reading, in_group);
 }
 
 /* The word STREAMS, at `first` or later; names of groups may be "STREAMS", too. arg_count: there is none. */
@@ -97,7 +134,8 @@ static uint32_t find_streams(const struct slice *args, uint32_t arg_count, uint3
     uint32_t i = 1;
 
     while (i < arg_count && (i < first || !slice_equal_text_nocase(args[i], "STREAMS"))) {
-        if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK"))
+        if (slice_equal_text_nocase(args[i], "COUNT") || slice_equal_text_nocase(args[i], "BLOCK") ||
+            slice_equal_text_nocase(args[i], "CLAIM"))
             i += i + 1 < arg_count && slice_equal_text_nocase(args[i + 1], "STREAMS") ? 1 : 2;
         else if (slice_equal_text_nocase(args[i], "GROUP"))
             i += 3;
@@ -239,17 +277,26 @@ static bool has_late(const struct stream *stream, const struct stream_group *gro
     return found;
 }
 
+static bool has_claim(const struct request *request, const struct reading *reading, const struct stream *stream,
+                      struct stream_group *group)
+{
+    int64_t due_ms;
+
+    return stream_claim_is_due(stream, group, request->access->now_ms, reading->claim_idle_ms, &due_ms);
+}
+
 /* True if there is something to reply. A consumer's history is always replied, even if it is empty. */
 static bool has_news(const struct request *request, const struct reading *reading, uint32_t index,
                      const struct stream *stream, struct stream_id after)
 {
-    const struct stream_group *group;
+    struct stream_group *group;
 
     if (!reading->in_group)
         return stream != NULL && has_entries_after(stream, after);
     group = stream_group_find(stream, reading->group);
     return !wants_new(request, reading, index) || has_entries_after(stream, group->last_id) ||
-           (UNLIKELY(serves_late(request)) && has_late(stream, group));
+           (UNLIKELY(serves_late(request)) && has_late(stream, group)) ||
+           (reading->claims && has_claim(request, reading, stream, group));
 }
 
 /* ----------------------------------------------------------------------------------------------------- replies -- */
@@ -287,6 +334,16 @@ static void note_delivered(struct operation_list *ids, struct stream_id id)
         operation_list_add(ids, stream_id_format(id, text));
 }
 
+/* An entry that nobody of the group has had. */
+static void reply_new(struct request *request, const struct reading *reading, struct stream_iter *iter,
+                      struct stream_id id, uint64_t field_count)
+{
+    if (reading->claims)
+        reply_claimed_entry(request, iter, id, field_count, 0, 0);
+    else
+        reply_stream_entry(request, iter, id, field_count);
+}
+
 static bool find_late(const struct group_use *use, struct stream_id *id)
 {
     const struct stream_consumer *late = stream_consumer_find(use->group, STREAM_LATE_CONSUMER);
@@ -316,19 +373,22 @@ static void make_pending(const struct group_use *use, struct stream_id id)
 }
 
 /* Before the new ones. */
-static uint64_t deliver_late(struct group_use *use, const struct reading *reading, struct operation_list *ids)
+static uint64_t deliver_late(struct group_use *use, const struct reading *reading, uint64_t most,
+                             struct operation_list *ids)
 {
     uint64_t count = 0, field_count;
     struct stream_id id;
 
     stream_iter_init_find(&use->entries, use->stream);
-    while (count < reading->count && find_late(use, &id)) {
+    while (count < most && find_late(use, &id)) {
         if (!stream_iter_find(&use->entries, id, &field_count)) { /* it has been deleted */
             forget_late(use, id);
             operation_acknowledged(use, id);
             continue;
         }
-        reply_stream_entry(use->request, &use->entries, id, field_count);
+        if (!reply_cap_takes(reading->cap, &use->entries, field_count))
+            break;
+        reply_new(use->request, reading, &use->entries, id, field_count);
         stream_group_count(use->group);
         note_delivered(ids, id);
         if (reading->noack)
@@ -341,7 +401,7 @@ static uint64_t deliver_late(struct group_use *use, const struct reading *readin
     return count;
 }
 
-/* Hands entries to the consumer that nobody of the group has had. */
+/* Hands entries to the consumer that nobody of the group has had; before them what it claims. */
 static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
 {
     struct request *request = use->request;
@@ -354,13 +414,17 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     operation_list_begin(&ids, request);
     if (reading->noack && use->made_consumer)
         effect_consumer(use);
+    if (reading->claims)
+        count = stream_claim_deliver(use, reading->claim_idle_ms, reading->count);
     if (UNLIKELY(serves_late(request)))
-        count = deliver_late(use, reading, &ids);
-    if (!has_entries_after(use->stream, use->group->last_id)) /* all of them were late */
+        count += deliver_late(use, reading, reading->count - count, &ids);
+    if (!has_entries_after(use->stream, use->group->last_id)) /* all of them were late, or claimed */
         goto out;
     iter_init_after(&iter, use->stream, use->group->last_id);
     for (; count < reading->count && stream_iter_next(&iter, &id, &field_count); count++) {
-        reply_stream_entry(request, &iter, id, field_count);
+        if (!reply_cap_takes(reading->cap, &iter, field_count))
+            break;
+        reply_new(request, reading, &iter, id, field_count);
         stream_group_advance(use->stream, use->group, id);
         note_delivered(&ids, id);
         if (!reading->noack)
@@ -368,7 +432,10 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     }
     stream_iter_fini(&iter);
 out:
-    consumer->active_ms = request->access->now_ms;
+    if (count != 0)
+        consumer->active_ms = request->access->now_ms;
+    else if (use->made_consumer && !reading->noack) /* the cap let nothing through */
+        effect_consumer(use);
     if (reading->noack)
         effect_group_position(use);
     operation_delivered(use, reading, &ids);
@@ -395,10 +462,14 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
         const struct stream_pending *record = pending.value;
         struct stream_id id = stream_pending_id(&pending);
 
-        if (stream_iter_find(&use->entries, id, &field_count)) {
+        bool found = stream_iter_find(&use->entries, id, &field_count);
+
+        if (!reply_cap_takes(reading->cap, found ? &use->entries : NULL, field_count))
+            break;
+        if (found) {
             reply_stream_entry(request, &use->entries, id, field_count);
             record = stream_pending_assign(use->group, id, consumer, request->access->now_ms,
-                                           record->delivery_count + 1);
+                                           stream_deliveries_after(record->delivery_count));
             operation_claim(use, id, record); /* replicas are not told */
         } else {
             reply_array(request, 2);
@@ -412,41 +483,82 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
     return count;
 }
 
-static void serve_group(struct request *request, const struct reading *reading, uint32_t index, struct stream_id after)
+/* Returns how many entries it has replied. */
+static uint64_t serve_group(struct request *request, const struct reading *reading, uint32_t index,
+                            struct stream_id after)
 {
     struct group_use use = {.request = request,
                             .key = &request->keys[index],
                             .group_name = reading->group,
-                            .consumer_name = reading->consumer};
+                            .consumer_name = reading->consumer,
+                            .cap = reading->cap};
     struct resp_deferred head = resp_begin_deferred(request->out);
     struct edit edit;
     uint64_t count;
 
     if (!edit_begin(&edit, request, use.key, TYPE_STREAM))
-        return; /* not to be: it was looked at before */
+        return 0; /* not to be: it was looked at before */
     use.stream = stream_of(edit.value);
     use.group = stream_group_find(use.stream, use.group_name);
     count = wants_new(request, reading, index) ? deliver_new(&use, reading) : deliver_again(&use, reading, after);
     edit_end(&edit, EVENT_STREAM, NULL);
     group_use_end(&use);
     resp_end_deferred(request->out, request->proto, head, RESP_ARRAY, count);
+    return count;
 }
 
-/* The key and its entries; there is something. */
-static void serve(struct request *request, const struct reading *reading, uint32_t index, const struct stream *stream,
-                  struct stream_id after)
+/* As reply_stream_entries, with a cap. */
+static uint64_t reply_capped(struct request *request, const struct reading *reading, struct stream_iter *iter)
+{
+    struct resp_deferred head = resp_begin_deferred(request->out);
+    uint64_t count = 0, field_count;
+    struct stream_id id;
+
+    for (; count < reading->count && stream_iter_next(iter, &id, &field_count); count++) {
+        if (!reply_cap_takes(reading->cap, iter, field_count))
+            break;
+        reply_stream_entry(request, iter, id, field_count);
+    }
+    stream_iter_fini(iter);
+    resp_end_deferred(request->out, request->proto, head, RESP_ARRAY, count);
+    return count;
+}
+
+/* The key and its entries; there is something. Returns how many entries it has replied; 0 also if they were not
+ * counted. */
+static uint64_t serve(struct request *request, const struct reading *reading, uint32_t index,
+                      const struct stream *stream, struct stream_id after)
 {
     struct stream_iter iter;
 
     if (request->proto == 2)
         reply_array(request, 2);
     reply_bulk(request, request->keys[index].name);
-    if (reading->in_group) {
-        serve_group(request, reading, index, after);
-        return;
-    }
+    if (reading->in_group)
+        return serve_group(request, reading, index, after);
     iter_init_after(&iter, stream, after);
+    if (UNLIKELY(reading->cap != NULL))
+        return reply_capped(request, reading, &iter);
     reply_stream_entries(request, &iter, reading->count);
+    return 0;
+}
+
+/* Serves a stream unless its first entry does not fit. False: nothing was replied. An empty history, which tells that
+ * nothing is pending, is replied. */
+static bool serve_capped(struct request *request, const struct reading *reading, uint32_t index,
+                         const struct stream *stream, struct stream_id after)
+{
+    struct output apart, *out = request->out;
+    bool fits;
+
+    output_init(&apart, out->pool);
+    request->out = &apart;
+    fits = serve(request, reading, index, stream, after) != 0 || !reading->cap->is_ended;
+    request->out = out;
+    if (fits)
+        output_splice(out, &apart);
+    output_clear(&apart);
+    return fits;
 }
 
 static const struct stream *probe(struct request *request, const struct key *key)
@@ -462,14 +574,19 @@ static bool serve_all(struct request *request, const struct reading *reading, co
     struct resp_deferred head;
     uint64_t count = 0;
 
-    for (uint32_t i = 0; i < reading->stream_count; i++) {
+    for (uint32_t i = 0; i < reading->stream_count && !reply_cap_is_ended(reading->cap); i++) {
         const struct stream *stream = probe(request, &request->keys[i]);
 
         if (!has_news(request, reading, i, stream, starts[i]))
             continue;
-        if (count++ == 0)
+        if (count == 0)
             head = resp_begin_deferred(request->out);
-        serve(request, reading, i, stream, starts[i]);
+        if (count != 0 && UNLIKELY(reading->cap != NULL)) {
+            count += serve_capped(request, reading, i, stream, starts[i]);
+            continue;
+        }
+        (void)serve(request, reading, i, stream, starts[i]);
+        count++;
     }
     if (count != 0)
         resp_end_deferred(request->out, request->proto, head, request->proto == 2 ? RESP_ARRAY : RESP_MAP, count);
@@ -477,6 +594,18 @@ static bool serve_all(struct request *request, const struct reading *reading, co
 }
 
 /* ----------------------------------------------------------------------------------------------------- waiting -- */
+
+/* Nothing is there for it yet. Something will be when it has been pending for long enough. */
+static void look_again(const struct request *request, const struct reading *reading, const struct key *key,
+                       const struct stream *stream)
+{
+    struct stream_group *group = stream_group_find(stream, reading->group);
+    const int64_t now_ms = request->access->now_ms;
+    int64_t due_ms;
+
+    if (!stream_claim_is_due(stream, group, now_ms, reading->claim_idle_ms, &due_ms) && due_ms != INT64_MAX)
+        wake_later(request->worker, request->db, key, due_ms - MAX(now_ms, INT64_C(0)));
+}
 
 /* A group that has gone is an answer, too. */
 static bool can_serve(const struct request *request, const struct entry *entry)
@@ -489,8 +618,13 @@ static bool can_serve(const struct request *request, const struct entry *entry)
 
     if (parse_reading(request, in_group, 0, &reading) != NULL)
         return false;
+    if (in_group &&
+        (stream_group_find(stream, reading.group) == NULL || has_news(request, &reading, index, stream, after)))
+        return true;
+    if (reading.claims)
+        look_again(request, &reading, request->ready, stream);
     if (in_group)
-        return stream_group_find(stream, reading.group) == NULL || has_news(request, &reading, index, stream, after);
+        return false;
     return stream_id_parse(id_text(request, &reading, index), 0, &after) && has_entries_after(stream, after);
 }
 
@@ -521,6 +655,8 @@ static void wait_for_streams(struct request *request, const struct reading *read
     char(*texts)[STREAM_ID_TEXT_BYTES] = mem_alloc(reading->stream_count * sizeof(*texts));
 
     memcpy(words, request->args, request->arg_count * sizeof(*words));
+    for (uint32_t i = 0; reading->claims && !request->in_exec && i < reading->stream_count; i++)
+        look_again(request, reading, &request->keys[i], probe(request, &request->keys[i]));
     for (uint32_t i = 0; i < reading->stream_count; i++) {
         if (slice_equal(id_text(request, reading, i), SLICE("$")) ||
             slice_equal(id_text(request, reading, i), SLICE("+")))
@@ -542,6 +678,7 @@ static void wait_for_streams(struct request *request, const struct reading *read
 static void read_streams(struct request *request, bool in_group)
 {
     struct stream_id few[STREAMS_ON_STACK], *starts = few;
+    struct reply_cap cap;
     struct reading reading;
     const char *error = parse_reading(request, in_group, request->access->now_ms, &reading);
 
@@ -550,7 +687,11 @@ static void read_streams(struct request *request, bool in_group)
         return;
     }
     assert(request->key_count == reading.stream_count); /* find_keys reads the words as we do */
-    effect_none(request);                               /* each entry has an effect of its own */
+    if (UNLIKELY(reading.max_count != UINT64_MAX || reading.max_bytes != UINT64_MAX)) {
+        reply_cap_init(&cap, reading.max_count, reading.max_bytes);
+        reading.cap = &cap;
+    }
+    effect_none(request); /* each entry has an effect of its own */
     if (request->ready != NULL) {
         serve_ready(request, &reading);
         return;
@@ -586,15 +727,20 @@ const struct command_row stream_read_commands[] = {
      .keys = "RO,ACCESS@keyword:STREAMS,1@range:-1,1,2", .group = "stream", .since = "5.0.0",
      .summary = "Returns the entries of streams after given ids. May block until there are some.",
      .complexity = "O(N) for N entries returned",
-     .syntax = "XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]", .find_keys = find_keys},
+     .syntax = "XREAD [COUNT count] [MAXCOUNT maxcount] [MAXSIZE maxsize] [BLOCK milliseconds] STREAMS key [key ...] "
+               "id [id ...]",
+     .arg_since = "MAXCOUNT:8.10.0 MAXSIZE:8.10.0", .history = "8.10.0=The options `MAXCOUNT` and `MAXSIZE`.",
+     .find_keys = find_keys},
     {.name = "xreadgroup", .run = cmd_xreadgroup, .arity = -7, .access = ACCESS_STRIPED,
      .flags = "write blocking movablekeys alone", .categories = "@write @stream @slow @blocking",
      .keys = "RO,ACCESS@keyword:STREAMS,4@range:-1,1,2", .group = "stream", .since = "5.0.0",
      .summary = "Returns new entries of streams for a consumer of a group, or its pending entries. May block "
                 "until there are some.",
      .complexity = "O(N) for N entries returned",
-     .syntax = "XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key [key ...] id "
-               "[id ...]",
+     .syntax = "XREADGROUP GROUP group consumer [COUNT count] [MAXCOUNT maxcount] [MAXSIZE maxsize] "
+               "[BLOCK milliseconds] [NOACK] [CLAIM min-idle-time] STREAMS key [key ...] id [id ...]",
+     .arg_since = "MAXCOUNT:8.10.0 MAXSIZE:8.10.0 CLAIM:8.4.0",
+     .history = "8.4.0=The option `CLAIM`.|8.10.0=The options `MAXCOUNT` and `MAXSIZE`.",
      .find_keys = find_group_keys},
     {.name = NULL},
 };

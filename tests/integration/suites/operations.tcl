@@ -284,12 +284,33 @@ with_server {enable-debug-command yes} {
             {{xadd x 1-1 a 1} {xadd x 2-1 a 1}} {xtrim x maxlen 1} {{XTRIM x MINID = 2-1}}
             {{xadd x 1-1 a 1}} {xtrim x maxlen 0} {{XTRIM x MINID = 1-2}}
             {{xadd x 1-1 a 1}} {xdel x 1-1} {{xdel x 1-1}}
+            {{xadd x 1-1 a 1}} {xdelex x ids 2 1-1 2-1} {{XDEL x 1-1}}
+            {{xadd x 1-1 a 1}} {xdelex x delref ids 1 2-1} {}
+            {{xadd x 1-1 a 1} {xgroup create x g 0}} {xtrim x maxlen 0 keepref} {{XTRIM x MINID = 1-2}}
+            {{xadd x 1-1 a 1} {xgroup create x g 0}} {xtrim x maxlen 0 acked} {}
+            {{xadd x 1-1 a 1} {xgroup create x g $}} {xtrim x maxlen 0 acked} {{XDEL x 1-1}}
+            {{xadd x 1-1 a 1}} {xadd x maxlen 1 acked 2-1 a 1} {{KEYDB.OP.XADD x 2-1 a 1} {XDEL x 1-1}}
             {{xadd x 1-1 a 1}} {xgroup create x g $} {{XGROUP CREATE x g 1-1}}
             {} {xgroup create x g $ mkstream} {{XGROUP CREATE x g 0-0 mkstream}}
             {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g $ entriesread 1}
                 {{XGROUP SETID x g 1-1 entriesread 1}}
         }
+        set claim {XCLAIM x g keydb:released 0 1-1 TIME 0 RETRYCOUNT 0 FORCE JUSTID LASTID 0-0}
+        check_table [list \
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xnack x g fail ids 2 1-1 7-1 force} [list $claim] \
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xnack x g fail ids 1 1-1} {} \
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1} {xreadgroup group g c streams x >} {xdel x 1-1}} \
+                {xnack x g fail ids 1 1-1} {{XACK x g 1-1}}]
         set prepared {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1} {xadd x 2-1 a 1}}
+        foreach {command expected} {
+            {xdelex x delref ids 2 1-1 3-1} {{XDEL x 1-1} {XACK x g 1-1}}
+            {xdelex x acked ids 2 1-1 3-1} {}
+            {xackdel x g ids 2 1-1 3-1} {{XACK x g 1-1} {XDEL x 1-1}}
+            {xtrim x maxlen 1 delref} {{XACK x g 1-1} {XTRIM x MINID = 2-1}}
+            {xadd x delref maxlen 2 3-1 a 1} {{XACK x g 1-1} {KEYDB.OP.XADD x 3-1 a 1} {XTRIM x MINID = 2-1}}
+        } {
+            check [concat $prepared {{xreadgroup group g c streams x >}}] $command $expected
+        }
         r flushall
         foreach one $prepared {
             r {*}$one
@@ -301,6 +322,15 @@ with_server {enable-debug-command yes} {
         assert_match {KEYDB.OP.DELIVER x g c * ACK 1-1 2-1} [lindex $read 1]
         r xreadgroup group g c noack streams x 0
         assert_match {{XCLAIM x g c 0 1-1 TIME * RETRYCOUNT 2 FORCE JUSTID} *} [operations]
+        r xadd x 3-1 a 1
+        operations
+        r xreadgroup group g d claim 0 streams x >
+        set read [operations]
+        assert_match {XCLAIM x g d 0 ?-1 TIME * RETRYCOUNT 3 FORCE JUSTID} [lindex $read 0]
+        assert_match {XCLAIM x g d 0 ?-1 TIME * RETRYCOUNT 3 FORCE JUSTID} [lindex $read 1]
+        assert_equal {KEYDB.OP.DELIVER x g d ACK 3-1} [lreplace [lindex $read end] 4 4]
+        r xreadgroup group g d claim 0 count 2 streams x >
+        assert_match {{XCLAIM x g d *} {XCLAIM x g d *}} [operations]
     }
 
     test "deliveries of peers" {keydb} {

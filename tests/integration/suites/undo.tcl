@@ -76,9 +76,15 @@ set families {
         {xadd K * f V} {xadd K X f V g M} {xadd K maxlen = 5 * f V} {xadd K minid = X * f M} {keydb.op.xadd K X f V}
         {keydb.op.xadd K X g V} {keydb.op.xadd K X f M g V} {xdel K X X X X X X X X X X X X} {xdel K X X X X X X X X}
         {xtrim K maxlen 4} {xtrim K minid X} {xgroup create K G T mkstream}
+        {xdelex K delref ids 3 X X X} {xdelex K acked ids 4 X X X X} {xackdel K G delref ids 3 X X X}
+        {xackdel K G acked ids 3 X X X} {xtrim K maxlen 4 delref} {xtrim K maxlen 2 acked} {xadd K delref minid X * f M}
+        {xadd K maxlen ~ 3 acked * f V}
         {xgroup createconsumer K G C} {xgroup delconsumer K G C} {xgroup destroy K G} {xgroup setid K G X}
-        {xreadgroup group G C count 3 streams K >} {xreadgroup group G C count 3 streams K 0} {xack K G X X X}
-        {xclaim K G C 0 X X X} {xclaim K G C 0 X force} {xautoclaim K G C 0 0 count 3} {xsetid K 1000-0}
+        {xreadgroup group G C count 3 streams K >} {xreadgroup group G C count 3 streams K 0}
+        {xreadgroup group G C maxcount 4 maxsize 20 streams K K > 0}
+        {xreadgroup group G C count 3 claim 0 streams K >} {xack K G X X X}
+        {xclaim K G C 0 X X X} {xclaim K G C 0 X force} {xautoclaim K G C 0 0 count 3}
+        {xnack K G fail ids 2 X X} {xnack K G silent ids 1 X force} {xsetid K 1000-0}
         {keydb.op.deliver K G C 5 ack X X}
     }
     "nested hashes and jobs" {
