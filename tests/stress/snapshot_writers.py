@@ -165,6 +165,7 @@ class Mix:
             [make, [b"XADD", key, b"*", b"f", b"v"]],
             [make, [b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", 3, b"STREAMS", key, b">"]],
             [[b"XREADGROUP", b"GROUP", group, consumer, b"NOACK", b"COUNT", 1, b"STREAMS", key, b">"]],
+            [[b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", 2, b"CLAIM", 5, b"STREAMS", key, b">"]],
             [[b"XAUTOCLAIM", key, group, consumer, 0, b"0-0", b"COUNT", 2]], [[b"XTRIM", key, b"MAXLEN", 20]],
             [[b"XTRIM", key, b"MAXLEN", 10, self.random.choice((b"DELREF", b"ACKED"))]],
             [[b"XGROUP", b"DELCONSUMER", key, group, consumer]], [[b"XGROUP", b"SETID", key, group, b"$"]],
@@ -293,8 +294,9 @@ class Mix:
         share, count = self.number(1000), self.random.choice((1, 5, 50, 200))
         act = self.number(1000)
         if act < 200:
+            claim = self.random.choice(([], [b"CLAIM", 20]))
             return [[b"SELECT", LARGE_DB],
-                    [b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", count, b"STREAMS", key, b">"]]
+                    [b"XREADGROUP", b"GROUP", group, consumer, b"COUNT", count, *claim, b"STREAMS", key, b">"]]
         if act < 600:
             return [[b"SELECT", LARGE_DB],
                     [b"EVAL", PENDING_SCRIPT, 1, key, group, consumer, share, count,
