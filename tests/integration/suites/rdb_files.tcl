@@ -110,7 +110,7 @@ test "what this server has not is refused by name" {} {
     assert_match "*Can't load *: at byte *: a value of the unknown module type 'tESTmodul'*" $line
     assert_match "*Load it with a server that supports this*" $line
     assert_match "*data of the unknown module 'tESTmodul'*" [refusal [rdb_file 9 \xf7$id\x02\x01\x02\x05\x00]]
-    assert_match "*it has version 13; versions up to 12 are supported*" [refusal [rdb_file 13]]
+    assert_match "*it has version 15; versions up to 14 are supported*" [refusal [rdb_file 15]]
 }
 
 with_server {enable-debug-command yes} {
