@@ -50,6 +50,7 @@
     DO(stream_read_commands)                      \
     DO(stream_group_commands)                     \
     DO(stream_info_commands)                      \
+    DO(stream_producers_commands)                 \
     DO(geo_commands)                              \
     DO(geo_search_commands)                       \
     DO(acl_commands)

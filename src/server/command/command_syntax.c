@@ -232,6 +232,7 @@ static const struct {
     {"bitfield", "wrap_sat_fail_encoding_offset_value_encoding_offset_increment", "write"},
     {"bitfield", "encoding_offset_wrap_sat_fail_encoding_offset_value_encoding_offset_increment", "operation"},
     {"xadd", "strategy_threshold", "trim"},
+    {"xadd", "producer_producer_iid", "idmp"},
     {"xtrim", "strategy_threshold", "trim"},
     {"xpending", "min-idle-time_start_end_count", "filters"},
     {"xread", "key_id", "streams"},

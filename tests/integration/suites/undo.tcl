@@ -79,7 +79,9 @@ set families {
         {xgroup createconsumer K G C} {xgroup delconsumer K G C} {xgroup destroy K G} {xgroup setid K G X}
         {xreadgroup group G C count 3 streams K >} {xreadgroup group G C count 3 streams K 0} {xack K G X X X}
         {xclaim K G C 0 X X X} {xclaim K G C 0 X force} {xautoclaim K G C 0 0 count 3} {xsetid K 1000-0}
-        {keydb.op.deliver K G C 5 ack X X}
+        {keydb.op.deliver K G C 5 ack X X} {xadd K idmp M N * f V} {xadd K idmpauto M maxlen 3 * f V}
+        {keydb.op.xidmp K M N X 1 3} {xcfgset K idmp-maxsize 2} {xcfgset K idmp-maxsize 3 idmp-duration 50}
+        {xidmprecord K M N X}
     }
     "nested hashes and jobs" {
         {keydb.nhset K.a.b V} {keydb.nhset K.a V} {keydb.nhset K.c.d N} {keydb.cron K repeat 1000000000 {return 1}}
