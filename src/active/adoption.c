@@ -96,7 +96,7 @@ static void keep_payload(struct adoption *adoption, struct adopted *key, struct 
     struct rdb_writer writer;
 
     rdb_writer_init(&writer, &options, NULL);
-    writer.version = MIN(adoption->handler.version, RDB_VERSION_MOST);
+    writer.version = adoption->handler.version;
     buffer_append(&writer.out, record.data, 1);
     buffer_append_slice(&writer.out, slice_skip(record, value_at));
     rdb_payload_seal(&writer);

@@ -155,7 +155,7 @@ static void push_with_base(const struct moment_record *record, const struct left
     mpsc_push(&window_kept.left, &left->node);
 }
 
-static const struct rdb_write_options base_options = {.least = RDB_VERSION_MOST,
+static const struct rdb_write_options base_options = {.least = RDB_VERSION_FIELD_DEADLINES,
                                                       .most = RDB_VERSION_MOST,
                                                       .checksums = true};
 

@@ -251,8 +251,8 @@ static void prepare(void)
     (void)unlink(given.temp_path);
     given.work = (struct persistence_sync){.path = given.path,
                                            .temp_path = given.temp_path,
-                                           .least_version = RDB_VERSION_MOST,
-                                           .most_version = RDB_VERSION_MOST,
+                                           .least_version = rdb_version_for_all(),
+                                           .most_version = rdb_version_for_all(),
                                            .without_libraries = given.is_part,
                                            .with_order = true,
                                            .aux = &mark,

@@ -337,7 +337,7 @@ static const struct foreign_word {
 } foreign_words[] = {
     {"hpexpireat", tell_deadlines}, {"hpersist", tell_no_deadlines}, {"function", NULL},
     {"keydb.op.pop", tell_pops},    {"keydb.op.xadd", tell_entry},   {"keydb.op.deliver", NULL},
-    {"keydb.op.flushed", NULL},
+    {"keydb.op.flushed", NULL},     {"keydb.op.xidmp", NULL},        {"xcfgset", NULL},
 };
 
 static const struct foreign_word *find_foreign_word(struct slice name)

@@ -231,6 +231,7 @@ static struct stream *copy_rest(const struct stream *stream)
     rest->node_bytes = 0;
     rest->groups = radix_create();
     rest->formers = NULL;
+    rest->idmp = stream_idmp_copy(stream->idmp);
     return rest;
 }
 
@@ -301,4 +302,5 @@ const struct former_ops stream_former = {.create = create,
                                          .rest = rest,
                                          .detach = detach,
                                          .destroy = destroy,
-                                         .ignored = 1U << STREAM_STEP_IDS | 1U << STREAM_STEP_GROUP};
+                                         .ignored = 1U << STREAM_STEP_IDS | 1U << STREAM_STEP_GROUP |
+                                                    1U << STREAM_STEP_IDMP | 1U << STREAM_STEP_IDMP_PAIR};

@@ -148,6 +148,7 @@ struct stream *stream_copy(const struct stream *stream)
     radix_iter_fini(&nodes);
     copy->groups = stream_groups_copy(stream->groups);
     copy->formers = NULL;
+    copy->idmp = stream_idmp_copy(stream->idmp);
     return copy;
 }
 
@@ -167,6 +168,7 @@ void stream_destroy(struct stream **stream)
         return;
     radix_destroy(&gone->nodes, free_node);
     stream_groups_destroy(&gone->groups);
+    stream_idmp_destroy(&gone->idmp);
     mem_free(gone);
 }
 
@@ -257,7 +259,7 @@ uint64_t stream_tree_node_count(const struct stream *stream)
 uint64_t stream_memory_bytes(const struct stream *stream, uint64_t samples)
 {
     return mem_usable(stream) + radix_memory_bytes(stream->nodes) + stream->node_bytes +
-           stream_groups_memory_bytes(stream->groups, samples);
+           stream_groups_memory_bytes(stream->groups, samples) + stream_idmp_memory_bytes(stream->idmp);
 }
 
 /* --- adding --- */
@@ -1047,4 +1049,5 @@ void stream_validate(const struct stream *stream)
     assert(stream_id_compare(first, stream->first_id) == 0);
     assert(length == 0 || stream_id_compare(last, stream->last_id) <= 0);
     stream_groups_validate(stream->groups);
+    stream_idmp_validate(stream->idmp);
 }

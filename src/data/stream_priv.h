@@ -21,6 +21,7 @@ struct stream {
     struct stream_id first_id;
     struct stream_id last_id;
     struct stream_id max_deleted_id;
+    struct stream_idmp *idmp; /* stream_idmp.h; NULL: nobody uses it, as for most streams */
 };
 
 struct radix *stream_groups_copy(const struct radix *groups);
@@ -58,8 +59,17 @@ enum stream_step {
     STREAM_STEP_IDS,      /* first: struct ids of stream_undo.c */
     STREAM_STEP_NODE,     /* first: the key; second: its bytes; a: 0: there was no such node, 2: it was packed */
     STREAM_STEP_APPENDED, /* first: the key of the node whose last entry goes */
-    STREAM_STEP_GROUP     /* first: its name; second: its bytes; a: 0: there was no such group */
+    STREAM_STEP_GROUP,    /* first: its name; second: its bytes; a: 0: there was no such group */
+    STREAM_STEP_IDMP,     /* a: duration << 32 | maxsize; 0: it had no limits; b: pairs added */
+    STREAM_STEP_IDMP_PAIR /* first: the producer; second: the entry's id and the iid; a: 0: there was no such pair; b */
 };
+
+/* --- stream_idmp.c; all accept NULL --- */
+struct stream_idmp *stream_idmp_copy(const struct stream_idmp *idmp);
+void stream_idmp_destroy(struct stream_idmp **handle); /* leaves NULL */
+uint64_t stream_idmp_memory_bytes(const struct stream_idmp *idmp);
+void stream_idmp_validate(const struct stream_idmp *idmp);
+void stream_idmp_undo(struct stream *stream, const struct value_step *step); /* the two steps of its own */
 
 /* --- stream_undo.c: before a watched stream changes --- */
 void stream_note_ids(struct value_log *log, const struct stream *stream);

@@ -1,5 +1,6 @@
-/* Steps that take changes of a stream back: ids, nodes as they were, the entry that was appended last, and groups as
- * they were. A node has some hundred entries at most; a group is written down with all that is pending in it. */
+/* Steps that take changes of a stream back: ids, nodes as they were, the entry that was appended last, groups as they
+ * were, and pairs of producers (stream_idmp.c). A node has some hundred entries at most; a group is written down with
+ * all that is pending in it. */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "data/stream_kept.h"
@@ -199,6 +200,10 @@ void stream_undo(struct stream *stream, const struct value_step *step)
         break;
     case STREAM_STEP_GROUP:
         restore_group(stream, step);
+        break;
+    case STREAM_STEP_IDMP:
+    case STREAM_STEP_IDMP_PAIR:
+        stream_idmp_undo(stream, step);
         break;
     }
 }

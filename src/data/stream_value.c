@@ -1,5 +1,7 @@
 #include "data/stream_value.h"
 
+#include "data/stream_idmp.h"
+
 static void destroy(struct value value)
 {
     struct stream *stream = stream_of(value);
@@ -24,9 +26,12 @@ enum { EFFORT_MOST = 1024 };
 static uint64_t free_effort(struct value value)
 {
     const struct stream *stream = stream_of(value);
+    struct stream_idmp_facts idmp = {.pair_count = 0};
     uint64_t effort = stream_node_count(stream) + radix_count(stream_groups(stream));
     struct radix_iter groups;
 
+    if (stream_idmp_facts(stream, &idmp))
+        effort += idmp.pair_count;
     radix_iter_init(&groups, stream_groups(stream));
     for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more && effort < EFFORT_MOST;
          more = radix_next(&groups)) {

@@ -38,28 +38,29 @@ static void forget_key(struct rdb_walk *file)
     file->key.mvcc = file->next_mvcc;
 }
 
+/* "REDIS" and 4 digits, or "VALKEY" and 3. */
 static bool read_header(struct rdb_walk *file)
 {
     struct slice bytes;
     uint64_t version;
+    bool is_valkey;
 
     if (!rdb_read_bytes(file->reader, RDB_HEADER_BYTES, &bytes))
         return false;
-    if (slice_starts_with(bytes, SLICE("VALKEY")))
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED,
-                        "it is an RDB file of Valkey 9 or later (%.*s), whose format differs", (int)bytes.size,
-                        bytes.data);
-    if (!slice_starts_with(bytes, SLICE("REDIS")))
-        return rdb_corrupt(file->reader, "it is not an RDB file: it does not begin with REDIS");
-    bytes = slice_skip(bytes, 5);
+    is_valkey = slice_starts_with(bytes, SLICE("VALKEY"));
+    if (!is_valkey && !slice_starts_with(bytes, SLICE("REDIS")))
+        return rdb_corrupt(file->reader, "it is not an RDB file: it begins with neither REDIS nor VALKEY");
+    bytes = slice_skip(bytes, is_valkey ? 6 : 5);
     while (bytes.size > 1 && bytes.data[0] == '0')
         bytes = slice_skip(bytes, 1);
     if (!number_parse_u64(bytes, &version) || version < RDB_VERSION_LEAST)
         return rdb_corrupt(file->reader, "the version is not a number");
-    if (version > RDB_VERSION_MOST)
-        return rdb_fail(file->reader, STATUS_UNSUPPORTED, "it has version %" PRIu64 "; versions up to %d are supported",
-                        version, RDB_VERSION_MOST);
+    if (version != RDB_VERSION_VALKEY && (is_valkey || version > RDB_VERSION_MOST))
+        return rdb_fail(file->reader, STATUS_UNSUPPORTED,
+                        "it has version %" PRIu64 "%s; versions up to %d are supported, and Valkey's %d", version,
+                        is_valkey ? " of Valkey" : "", RDB_VERSION_MOST, RDB_VERSION_VALKEY);
     file->handler->version = (int)version;
+    file->reader->version = (int)version;
     return true;
 }
 
@@ -218,9 +219,29 @@ static bool skim_key(struct rdb_walk *file, const struct rdb_form *form)
     return good;
 }
 
-static bool read_key(struct rdb_walk *file, unsigned type)
+/* Of other servers, which are newer. */
+static bool refuse_record(struct rdb_reader *reader, unsigned type)
+{
+    static const struct {
+        unsigned type;
+        const char *what;
+    } known[] = {
+        {28, "an array, as in Redis 8.8"},
+        {243, "metadata of a key, as in Redis 8.x, or slots that are moved, as in Valkey 9"},
+    };
+
+    for (size_t i = 0; i < countof(known); i++) {
+        if (known[i].type == type)
+            return rdb_fail(reader, STATUS_UNSUPPORTED, "a record of type %u (%s) is not supported", type,
+                            known[i].what);
+    }
+    return rdb_fail(reader, STATUS_CORRUPT, "unknown record type %u", type);
+}
+
+static bool read_key(struct rdb_walk *file, unsigned opcode)
 {
     struct rdb_reader *reader = file->reader;
+    const unsigned type = rdb_type_in(reader->version, opcode);
     const struct rdb_form *form = rdb_form_of(type);
     struct rdb_value value;
     bool good;
@@ -230,7 +251,7 @@ static bool read_key(struct rdb_walk *file, unsigned type)
     if (file->has_mvcc && file->key.expire_ms == NO_DEADLINE_MS) /* the stamp stands behind the deadline */
         file->key.expire_ms = EXPIRE_NEVER;
     if (form == NULL)
-        return rdb_fail(reader, STATUS_CORRUPT, "unknown record type %u", type);
+        return refuse_record(reader, type);
     if (file->handler->record != NULL && (file->handler->takes_all_records || rdb_can_skim(form)))
         return skim_key(file, form);
     if (!read_name(file) || !rdb_read_value(reader, type, &file->handler->limits, &value))

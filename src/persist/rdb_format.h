@@ -1,21 +1,36 @@
 /* The numbers of the RDB format, from the documentation and files of Redis and KeyDB. A file is
  *
  *     "REDIS" | version, 4 digits | records | 255 | CRC-64 of all before, little-endian (from version 5 on)
+ *     "VALKEY" | version, 3 digits | the same, by Valkey from 9.0 on
  *
  * A record is an opcode with its data, or a key: type | key | value, after opcodes with its deadline and its use. A
  * DUMP payload is type | value | version u16 | CRC-64. */
 #pragma once
 
+#include <stdbool.h>
+#include <string.h>
+
 enum {
     RDB_VERSION_LEAST = 1,         /* lowest version that can be read */
     RDB_VERSION_WRITTEN_LEAST = 9, /* lowest version that can be written */
-    RDB_VERSION_MOST = 12,
+    RDB_VERSION_MOST = 14,
     RDB_HEADER_BYTES = 9,
     RDB_VERSION_WITH_CHECKSUM = 5,
     RDB_VERSION_LISTPACKS = 10,    /* and functions, streams with entries_added */
     RDB_VERSION_SET_LISTPACK = 11, /* and consumers' active time */
-    RDB_VERSION_FIELD_DEADLINES = 12
+    RDB_VERSION_FIELD_DEADLINES = 12,
+    RDB_VERSION_IDMP = 14, /* streams with pairs of producers, of Redis 8.6 */
+    /* Valkey's, from 9.0 on: other types than those of Redis from version 12 on. It is only read. */
+    RDB_VERSION_VALKEY = 80
 };
+
+enum { RDB_MAGIC_BYTES = 5 };
+
+/* Whether a file with these first bytes is, or begins with, an RDB file: of an append-only file, its preamble. */
+static inline bool rdb_is_magic(const char bytes[RDB_MAGIC_BYTES])
+{
+    return memcmp(bytes, "REDIS", RDB_MAGIC_BYTES) == 0 || memcmp(bytes, "VALKEY", RDB_MAGIC_BYTES) == 0;
+}
 
 enum rdb_opcode {
     RDB_SLOT_INFO = 244,
@@ -58,9 +73,18 @@ enum rdb_type {
     RDB_HASH_LISTPACK_DEADLINES_EARLY = 23,
     RDB_HASH_DEADLINES = 24,
     RDB_HASH_LISTPACK_DEADLINES = 25,
-    RDB_CRON = 64, /* KeyDB's */
+    RDB_STREAM_4 = 26,          /* and pairs of producers (data/stream_idmp.h) */
+    RDB_CRON = 64,              /* KeyDB's */
+    RDB_HASH_VALKEY = 256 + 22, /* what is 22 in RDB_VERSION_VALKEY; no byte, so no file says it */
+    RDB_TYPE_NUMBERS = 512,     /* above all of these */
     RDB_TYPE_NONE = -1
 };
+
+/* The type that a byte stands for in a file or payload of this version. */
+static inline unsigned rdb_type_in(int version, unsigned type)
+{
+    return version == RDB_VERSION_VALKEY && type == RDB_HASH_DEADLINES_EARLY ? RDB_HASH_VALKEY : type;
+}
 
 enum rdb_text_form { RDB_TEXT_I8 = 0, RDB_TEXT_I16 = 1, RDB_TEXT_I32 = 2, RDB_TEXT_LZF = 3 };
 enum rdb_node_form { RDB_NODE_PLAIN = 1, RDB_NODE_LISTPACK = 2 };

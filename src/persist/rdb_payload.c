@@ -54,15 +54,26 @@ void rdb_payload_end(struct rdb_writer *writer, const struct rdb_elements *eleme
     rdb_payload_seal(writer);
 }
 
+int rdb_payload_version(struct slice payload)
+{
+    const uint8_t *tail;
+
+    assert(payload.size >= RDB_PAYLOAD_TAIL_BYTES);
+    tail = (const uint8_t *)payload.data + payload.size - RDB_PAYLOAD_TAIL_BYTES;
+    return tail[0] | tail[1] << 8;
+}
+
 bool rdb_payload_check(struct slice payload, struct slice *body)
 {
     const uint8_t *tail;
     uint64_t crc = 0;
+    int version;
 
     if (payload.size < RDB_PAYLOAD_TAIL_BYTES)
         return false;
     tail = (const uint8_t *)payload.data + payload.size - RDB_PAYLOAD_TAIL_BYTES;
-    if ((tail[0] | tail[1] << 8) > RDB_VERSION_MOST)
+    version = rdb_payload_version(payload);
+    if (version > RDB_VERSION_MOST && version != RDB_VERSION_VALKEY)
         return false;
     for (unsigned i = 0; i < 8; i++)
         crc |= (uint64_t)tail[2 + i] << (8 * i);

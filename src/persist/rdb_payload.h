@@ -18,6 +18,7 @@ void rdb_payload_end(struct rdb_writer *writer, const struct rdb_elements *eleme
 
 /* True if the payload is complete and its version can be read. *body is the part before version and checksum. */
 must_check bool rdb_payload_check(struct slice payload, struct slice *body);
+int rdb_payload_version(struct slice payload); /* of one that was checked: for rdb_reader.version */
 /* For tests (DEBUG SET-SKIP-CHECKSUM-VALIDATION): accepts any checksum. Any thread. */
 void rdb_skip_checksums(bool on);
 bool rdb_skips_checksums(void);

@@ -28,8 +28,9 @@ struct rdb_reader {
     uint64_t size; /* total size of the source, or BYTES_UNKNOWN */
     uint64_t crc;  /* checksum of the bytes up to summed_at */
     size_t summed_at;
-    bool sums;  /* compute a checksum */
-    bool marks; /* keep the bytes from marked_at on */
+    int version; /* of what is read, where types depend on it (rdb_type_in); 0: not RDB_VERSION_VALKEY */
+    bool sums;   /* compute a checksum */
+    bool marks;  /* keep the bytes from marked_at on */
     size_t marked_at;
     struct buffer marked;   /* the part of these bytes that has left the window */
     struct buffer scratch;  /* texts longer than the window */

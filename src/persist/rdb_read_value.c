@@ -15,8 +15,10 @@ static bool is_empty(const struct rdb_value *value)
 
 bool rdb_read_value(struct rdb_reader *reader, unsigned type, const struct rdb_limits *limits, struct rdb_value *value)
 {
-    const struct rdb_form *form = rdb_form_of(type);
+    const struct rdb_form *form;
 
+    type = rdb_type_in(reader->version, type);
+    form = rdb_form_of(type);
     *value = (struct rdb_value){.type = TYPE_COUNT, .form = type};
     if (form == NULL)
         return rdb_fail(reader, STATUS_CORRUPT, "unknown value type %u", type);

@@ -2,6 +2,7 @@
 
 #include "base/crc64.h"
 #include "base/number.h"
+#include "data/stream_idmp.h"
 
 #include <lzf.h>
 
@@ -297,6 +298,11 @@ void rdb_write_double(struct rdb_writer *writer, double number)
 
     memcpy(&bits, &number, sizeof(bits));
     rdb_write_u64(writer, bits);
+}
+
+int rdb_version_for_all(void)
+{
+    return stream_idmp_is_used() ? RDB_VERSION_IDMP : RDB_VERSION_FIELD_DEADLINES;
 }
 
 void rdb_writer_need(struct rdb_writer *writer, int version)

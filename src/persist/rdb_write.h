@@ -77,6 +77,8 @@ void rdb_write_u64(struct rdb_writer *writer, uint64_t number);   /* 8 bytes, li
 void rdb_write_double(struct rdb_writer *writer, double number);  /* 8 bytes, little-endian */
 void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value);
 
+/* The lowest version in which nothing is lost that this process may have: for readers that know every version. */
+int rdb_version_for_all(void);
 /* Raises the version to at least this one, if options.most allows. */
 void rdb_writer_need(struct rdb_writer *writer, int version);
 /* A hash with deadlines needs the form that has them; false: they go into records. */

@@ -74,6 +74,32 @@ static bool read_hash_deadlines(struct rdb_reader *reader, const struct rdb_limi
     return true;
 }
 
+/* The deadline stands behind the value, by itself; -1: none. Only the field outlives it. */
+static bool read_hash_valkey(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
+{
+    struct buffer name = {0};
+    bool good = true;
+    uint64_t count;
+
+    begin_hash(value);
+    if (!rdb_read_count(reader, 1 + 1 + 8, &count))
+        return false;
+    for (; good && count != 0; count--) {
+        struct slice field, text;
+        int64_t expire_ms = -1;
+
+        good = rdb_read_texts(reader, &field, &text) && put_pair(reader, limits, value, field, text);
+        name.size = 0;
+        if (good)
+            buffer_append_slice(&name, field);
+        good = good && rdb_read_i64(reader, &expire_ms);
+        if (good && expire_ms != -1)
+            good = put_deadline(reader, value, buffer_slice(&name), expire_ms);
+    }
+    buffer_fini(&name);
+    return good;
+}
+
 static bool put_packed_pairs(struct rdb_reader *reader, struct packed *packed, const struct rdb_limits *limits,
                              struct rdb_value *value)
 {
@@ -279,6 +305,8 @@ static const struct rdb_form forms[] = {
      .read = read_hash_deadlines, .write = write_hash_with_deadlines, .has_deadlines = true},
     {.number = RDB_HASH_LISTPACK_DEADLINES, .name = "hash as listpack with deadlines", .head = "8t",
      .read = read_hash_listpack_deadlines},
+    /* no head: it is told by the version of the file, so others must not get its bytes alone */
+    {.number = RDB_HASH_VALKEY, .name = "hash with deadlines, of Valkey", .read = read_hash_valkey},
     {0},
 };
 /* clang-format on */

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "data/former_groups.h"
+#include "data/stream_idmp.h"
 #include "data/stream_value.h"
 
 /* ----------------------------------------------------------------------------------------------------- reading -- */
@@ -159,7 +160,7 @@ static bool read_consumer(struct rdb_reader *reader, unsigned form, struct strea
     if (!rdb_read_i64(reader, &consumer->seen_ms))
         return false;
     consumer->active_ms = consumer->seen_ms; /* as good as it can be told */
-    if (form == RDB_STREAM_3 && !rdb_read_i64(reader, &consumer->active_ms))
+    if (form >= RDB_STREAM_3 && !rdb_read_i64(reader, &consumer->active_ms))
         return false;
     return read_owned(reader, group, consumer, list);
 }
@@ -205,6 +206,76 @@ static bool read_group(struct rdb_reader *reader, unsigned form, struct stream *
     return good;
 }
 
+/* ------------------------------------------------------------------------------------------------------- pairs -- */
+
+/* Behind the groups: l seconds, l pairs of a producer at most; l producers, of each t its name, l its pairs, of each t
+ * its iid, l l its entry's id; l l how many were added and found again. */
+static bool read_producer(struct rdb_reader *reader, struct stream *stream, struct buffer *name)
+{
+    struct slice text;
+    uint64_t count;
+
+    if (!rdb_read_text(reader, &text))
+        return false;
+    if (text.size == 0)
+        return rdb_corrupt(reader, "a producer of a stream has no name");
+    name->size = 0;
+    buffer_append_slice(name, text);
+    if (!rdb_read_count(reader, 1 + 1 + 2, &count))
+        return false;
+    for (; count != 0; count--) {
+        struct buffer *iid = name + 1;
+        struct stream_id id;
+
+        if (!rdb_read_text(reader, &text))
+            return false;
+        if (text.size == 0)
+            return rdb_corrupt(reader, "an idempotent id of a stream is empty");
+        iid->size = 0;
+        buffer_append_slice(iid, text);
+        if (!read_id(reader, &id))
+            return false;
+        if (stream_id_compare(id, stream_last_id(stream)) > 0)
+            return rdb_corrupt(reader, "an idempotent id of a stream is that of an entry to come");
+        if (!stream_idmp_load(stream, buffer_slice(name), buffer_slice(iid), id))
+            return rdb_corrupt(reader, "a producer of a stream has a duplicate idempotent id, or too many");
+    }
+    return true;
+}
+
+static bool read_producers(struct rdb_reader *reader, struct stream *stream)
+{
+    struct buffer texts[2] = {{0}, {0}}; /* of a producer and a pair */
+    bool good = true;
+    uint64_t count;
+
+    if (!rdb_read_count(reader, 1 + 1, &count))
+        return false;
+    for (; good && count != 0; count--)
+        good = read_producer(reader, stream, texts);
+    buffer_fini(&texts[0]);
+    buffer_fini(&texts[1]);
+    return good;
+}
+
+static bool read_idmp(struct rdb_reader *reader, struct stream *stream)
+{
+    uint64_t duration_s, maxsize, added, duplicates;
+    struct stream_idmp_limits limits;
+
+    if (!rdb_read_length(reader, &duration_s) || !rdb_read_length(reader, &maxsize))
+        return false;
+    limits.duration_s = (uint32_t)MIN(duration_s, (uint64_t)UINT32_MAX);
+    limits.maxsize = (uint32_t)MIN(maxsize, (uint64_t)UINT32_MAX);
+    if (!stream_idmp_limits_are_valid(limits))
+        return rdb_corrupt(reader, "the limits of a stream's idempotent ids are out of range");
+    (void)stream_idmp_limit(stream, limits);
+    if (!read_producers(reader, stream) || !rdb_read_length(reader, &added) || !rdb_read_length(reader, &duplicates))
+        return false;
+    stream_idmp_set_counts(stream, added, duplicates);
+    return true;
+}
+
 static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value)
 {
     struct stream *stream = stream_create();
@@ -219,7 +290,7 @@ static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limi
         if (!read_group(reader, value->form, stream))
             return false;
     }
-    return true;
+    return value->form != RDB_STREAM_4 || read_idmp(reader, stream);
 }
 
 /* ----------------------------------------------------------------------------------------------------- writing -- */
@@ -227,12 +298,15 @@ static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limi
 /* The lowest version that keeps everything that clients can rely on: version 9 has no counts of added and read entries.
  * Of groups that come one by one the rest of the stream has one that needs more, if there is one (former_groups.h).
  * The active-time of consumers is kept from version 11 on, but does not raise the version: only XINFO shows it, and
- * older readers could not load the rest. */
+ * older readers could not load the rest. Below version 14 a stream loses the pairs of producers. */
 static int version_of(const struct stream *stream)
 {
+    struct stream_idmp_facts idmp;
     struct radix_iter groups;
     int version = RDB_VERSION_WRITTEN_LEAST;
 
+    if (UNLIKELY(stream_idmp_facts(stream, &idmp)))
+        return RDB_VERSION_IDMP;
     if (stream_entries_added(stream) != stream_length(stream) || !stream_id_is_zero(stream_max_deleted_id(stream)))
         return RDB_VERSION_LISTPACKS;
     radix_iter_init(&groups, stream_groups(stream));
@@ -248,7 +322,11 @@ static int version_of(const struct stream *stream)
 
 static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entry)
 {
-    rdb_writer_need(writer, version_of(stream_of(entry_value(entry))));
+    const int least = version_of(stream_of(entry_value(entry)));
+
+    rdb_writer_need(writer, least);
+    if (UNLIKELY(least == RDB_VERSION_IDMP) && writer->version >= RDB_VERSION_IDMP)
+        return RDB_STREAM_4;
     if (writer->version >= RDB_VERSION_SET_LISTPACK)
         return RDB_STREAM_3;
     return writer->version >= RDB_VERSION_LISTPACKS ? RDB_STREAM_2 : RDB_STREAM_1;
@@ -294,7 +372,7 @@ static void write_consumer_head(struct rdb_writer *writer, enum rdb_type form, s
 {
     rdb_write_text(writer, name);
     rdb_write_u64(writer, (uint64_t)head->seen_ms);
-    if (form == RDB_STREAM_3)
+    if (form >= RDB_STREAM_3)
         rdb_write_u64(writer, (uint64_t)head->active_ms);
     rdb_write_count(writer, head->pending_count);
 }
@@ -351,6 +429,35 @@ static void write_ids(struct rdb_writer *writer, enum rdb_type form, const struc
     rdb_write_length(writer, group_count);
 }
 
+static void write_producer(struct slice name, uint64_t pair_count, void *context)
+{
+    rdb_write_text(context, name);
+    rdb_write_count(context, pair_count);
+}
+
+static void write_pair(struct slice iid, struct stream_id id, void *context)
+{
+    rdb_write_element(context);
+    rdb_write_text(context, iid);
+    write_id(context, id);
+}
+
+/* Behind the groups. */
+static void write_idmp(struct rdb_writer *writer, enum rdb_type form, const struct stream *stream)
+{
+    const struct stream_idmp_visitor visitor = {write_producer, write_pair, writer};
+    struct stream_idmp_facts facts;
+
+    if (form != RDB_STREAM_4 || !stream_idmp_facts(stream, &facts))
+        return; /* the form is chosen for a stream that has them */
+    rdb_write_length(writer, facts.limits.duration_s);
+    rdb_write_length(writer, facts.limits.maxsize);
+    rdb_write_length(writer, stream_idmp_visit(stream, NULL));
+    (void)stream_idmp_visit(stream, &visitor);
+    rdb_write_length(writer, facts.added);
+    rdb_write_length(writer, facts.duplicates);
+}
+
 static void write_stream(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
 {
     const struct stream *stream = stream_of(entry_value(entry));
@@ -363,6 +470,7 @@ static void write_stream(struct rdb_writer *writer, enum rdb_type form, const st
     for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&groups))
         write_group(writer, form, radix_iter_key(&groups), groups.value);
     radix_iter_fini(&groups);
+    write_idmp(writer, form, stream);
 }
 
 static void write_element(struct rdb_writer *writer, const struct former_element *element)
@@ -446,7 +554,14 @@ static void write_part(struct rdb_writer *writer, enum rdb_type form, const stru
     }
 }
 
-static const struct type_elements elements = {.write = write_element, .write_part = write_part};
+static void write_rest(struct rdb_writer *writer, enum rdb_type form, const struct entry *entry)
+{
+    write_idmp(writer, form, stream_of(entry_value(entry)));
+}
+
+static const struct type_elements elements = {.write = write_element,
+                                              .write_part = write_part,
+                                              .write_rest = write_rest};
 
 static void write_stream_1(struct rdb_writer *writer, const struct entry *entry)
 {
@@ -461,6 +576,11 @@ static void write_stream_2(struct rdb_writer *writer, const struct entry *entry)
 static void write_stream_3(struct rdb_writer *writer, const struct entry *entry)
 {
     write_stream(writer, RDB_STREAM_3, entry);
+}
+
+static void write_stream_4(struct rdb_writer *writer, const struct entry *entry)
+{
+    write_stream(writer, RDB_STREAM_4, entry);
 }
 
 /* ------------------------------------------------------------------------------------------------------ digest -- */
@@ -495,6 +615,31 @@ static void digest_group(struct digest *digest, const struct stream_group *group
     radix_iter_fini(&iter);
 }
 
+static void digest_producer(struct slice name, uint64_t pair_count, void *context)
+{
+    digest_mix(context, name);
+    digest_mix_u64(context, pair_count);
+}
+
+static void digest_pair(struct slice iid, struct stream_id id, void *context)
+{
+    digest_mix(context, iid);
+    digest_id(context, id);
+}
+
+/* Nothing of a stream without: its digest is what it always was. */
+static void digest_idmp(struct digest *digest, const struct stream *stream)
+{
+    const struct stream_idmp_visitor visitor = {digest_producer, digest_pair, digest};
+    struct stream_idmp_facts facts;
+
+    if (!stream_idmp_facts(stream, &facts))
+        return;
+    digest_mix_u64(digest, facts.limits.duration_s);
+    digest_mix_u64(digest, facts.limits.maxsize);
+    (void)stream_idmp_visit(stream, &visitor);
+}
+
 /* All that is the same wherever the commands were run; not when consumers were seen. */
 static void digest_beside_entries(struct digest *digest, const struct stream *stream)
 {
@@ -510,6 +655,7 @@ static void digest_beside_entries(struct digest *digest, const struct stream *st
         digest_group(digest, groups.value);
     }
     radix_iter_fini(&groups);
+    digest_idmp(digest, stream);
 }
 
 static void digest_value(struct digest *digest, const struct entry *entry)
@@ -543,6 +689,7 @@ static const struct rdb_form forms[] = {
     {.number = RDB_STREAM_1, .name = "stream", .read = read_stream, .write = write_stream_1},
     {.number = RDB_STREAM_2, .name = "stream, second form", .read = read_stream, .write = write_stream_2},
     {.number = RDB_STREAM_3, .name = "stream, third form", .read = read_stream, .write = write_stream_3},
+    {.number = RDB_STREAM_4, .name = "stream with idempotent ids", .read = read_stream, .write = write_stream_4},
     {0},
 };
 

@@ -4,8 +4,6 @@
 #include "base/gate.h"
 #include "data/listpack.h"
 
-enum { FORM_NUMBERS = 256 };
-
 #define LIST_TYPE_ROW(type, row) [type] = &row,
 static const struct type_row *const rows[TYPE_COUNT] = {EVERY_TYPE(LIST_TYPE_ROW)};
 
@@ -29,10 +27,11 @@ static const struct rdb_form *find_form(unsigned number)
 /* Each key that is loaded asks. */
 const struct rdb_form *rdb_form_of(unsigned number)
 {
-    static _Atomic(const struct rdb_form *) found[FORM_NUMBERS]; /* global: atomic, relaxed: what find_form said once */
+    static _Atomic(const struct rdb_form *)
+        found[RDB_TYPE_NUMBERS]; /* global: atomic, relaxed: what find_form said once */
     const struct rdb_form *form;
 
-    if (UNLIKELY(number >= FORM_NUMBERS))
+    if (UNLIKELY(number >= RDB_TYPE_NUMBERS))
         return NULL;
     form = atomic_load_explicit(&found[number], memory_order_relaxed);
     if (LIKELY(form != NULL))

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "base/thread.h"
+#include "data/stream_idmp.h"
 #include "replication/backlog.h"
 #include "replication/history.h"
 #include "replication/options.h"
@@ -444,6 +445,7 @@ static void choose_version(const struct group *group, const struct access *acces
         .has_libraries = libraries != 0 && !SYNC->work.without_libraries,
         .had_streams = has_keys && access_had_streams(access),
         .has_field_deadlines = has_keys && access_has_member_deadlines(access, TYPE_HASH),
+        .may_have_idmp = has_keys && access_had_streams(access) && stream_idmp_is_used(),
     };
     version = snapshot_version_choose(&options, readers_of(group), &contents);
     SYNC->work.least_version = version.least;

@@ -5,6 +5,8 @@
 
 static int lowest(const struct snapshot_contents *contents)
 {
+    if (contents->may_have_idmp)
+        return RDB_VERSION_IDMP;
     if (contents->has_field_deadlines)
         return RDB_VERSION_FIELD_DEADLINES;
     if (contents->has_libraries || contents->had_streams) /* below it, streams lose their counts */
@@ -24,7 +26,7 @@ struct snapshot_version snapshot_version_choose(const struct rdb_write_options *
         version = RDB_VERSION_WRITTEN_LEAST;
         break;
     case SNAPSHOT_FOR_NEWEST:
-        version = RDB_VERSION_MOST;
+        version = contents->may_have_idmp ? RDB_VERSION_IDMP : RDB_VERSION_FIELD_DEADLINES;
         break;
     case SNAPSHOT_FOR_OTHERS:
         version = lowest(contents);

@@ -16,12 +16,13 @@ struct snapshot_version {
 enum snapshot_readers {
     SNAPSHOT_FOR_OTHERS, /* Redis, and servers unknown: the lowest version that holds what there is */
     SNAPSHOT_FOR_KEYDB,  /* reads version 9, and no functions */
-    SNAPSHOT_FOR_NEWEST  /* all of them read every version: this server */
+    SNAPSHOT_FOR_NEWEST  /* this server: reads all; up to 12, unless the data need more, for earlier ones of it */
 };
 
 /* What it has to hold: of the parts that are sent. */
 struct snapshot_contents {
     bool has_libraries, had_streams, has_field_deadlines;
+    bool may_have_idmp; /* streams with pairs of producers (data/stream_idmp.h) */
 };
 
 /* `options`: rdb-version; if it is fixed, it holds for all. */

@@ -302,11 +302,11 @@ static bool fix(const struct checked_file *file)
 
 static bool begins_as_rdb(struct file *file, bool *is_rdb)
 {
-    char magic[5];
+    char magic[RDB_MAGIC_BYTES];
     size_t got;
     bool good = file_read(file, magic, sizeof(magic), &got) == STATUS_OK && file_seek(file, 0) == STATUS_OK;
 
-    *is_rdb = good && got == sizeof(magic) && memcmp(magic, "REDIS", sizeof(magic)) == 0;
+    *is_rdb = good && got == sizeof(magic) && rdb_is_magic(magic);
     return good;
 }
 

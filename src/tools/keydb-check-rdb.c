@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TYPES = 256, DATABASES_MOST = 1 << 20, SHOWN_BYTES = 200, EXIT_USAGE = 2 };
+enum { DATABASES_MOST = 1 << 20, SHOWN_BYTES = 200, EXIT_USAGE = 2 };
 
 struct checker {
     struct rdb_handler handler;
@@ -26,7 +26,7 @@ struct checker {
     int64_t now_ms;
     unsigned db; /* of the last key; UINT_MAX: there was none */
     uint64_t keys, expires, expired, members, empty, libraries;
-    uint64_t type_keys[TYPES], type_bytes[TYPES];
+    uint64_t type_keys[RDB_TYPE_NUMBERS], type_bytes[RDB_TYPE_NUMBERS];
     struct buffer last; /* name of the last key that was read as a whole */
 };
 
@@ -94,7 +94,7 @@ static void take_aux(struct rdb_handler *handler, struct slice name, struct slic
 
 static void report_types(const struct checker *checker)
 {
-    for (unsigned type = 0; type < TYPES; type++) {
+    for (unsigned type = 0; type < RDB_TYPE_NUMBERS; type++) {
         if (checker->type_keys[type] != 0)
             printf("[info] %" PRIu64 " x %s, %" PRIu64 " bytes\n", checker->type_keys[type], rdb_type_name(type),
                    checker->type_bytes[type]);

@@ -109,6 +109,9 @@ stream | XADD k 1-1 f v; XGROUP CREATE k g 0; XREADGROUP GROUP g u STREAMS k > |
 stream | XADD k 1-1 f v; XADD k 2-1 f w | XDEL k 1-1 | XADD k 3-1 f x
 stream | XADD k 1-1 f v | XADD k 5-1 f a | XADD k 5-2 f b
 stream | XADD k 1-1 f v | XADD k 5-1 f a | XADD k 5-1 f b
+stream | XADD k 1-1 f v | XADD k IDMP p i * f a | XADD k IDMP p i * f b
+stream | XADD k IDMP p i * f v | XCFGSET k IDMP-MAXSIZE 5 | XADD k IDMP p j * f b
+stream | XADD k 1-1 f v | XIDMPRECORD k p i 1-1 | XCFGSET k IDMP-DURATION 7
 stream | XADD k 1-1 f v | XADD k * f a | XADD k * f b
 stream | XADD k 1-1 f v; XADD k 2-1 f w | XADD k MAXLEN 2 5-1 f a | XADD k MAXLEN 2 6-1 f b
 stream | | XADD k 5-1 f a | XADD k 6-1 f b

@@ -29,7 +29,8 @@ TIMED = {b"EXPIRE", b"PEXPIRE", b"EXPIREAT", b"PEXPIREAT", b"SETEX", b"PSETEX", 
 LONG_MS = 10 ** 6
 SCRIPT = b"local r = redis.pcall(unpack(ARGV)) if type(r) == 'table' and r.err then return r.err end return 'done'"
 COUNTED = {b"entries-read", b"lag"}      # of a group: XCLAIM does not tell the oracle
-CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes"}
+CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes",
+            b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked", b"iids-added", b"iids-duplicates"}
 
 
 # KEYDB.OP.DELIVER. What the group passes by is pending for keydb:late.
@@ -121,6 +122,8 @@ def plain(words):
         return [[b"EVAL", DELIVER, b"1", *words[1:]]]
     if name == b"KEYDB.OP.XADD":
         return [[b"XADD", *words[1:]]]
+    if name in (b"KEYDB.OP.XIDMP", b"XCFGSET"):
+        return []
     if name != b"KEYDB.OP.POP":
         return [words]
     count = b"1" if words[2] == b"LEFT" else b"-1"

@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
     setup();
     if (read_body(input, &limits, &value, &exact) && !value.is_empty && !value.is_strange) {
-        struct rdb_write_options options = {9, 12, (steer & 8) != 0, false};
+        struct rdb_write_options options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, (steer & 8) != 0, false};
         const struct entry *entry;
         struct rdb_writer writer;
         bool good;

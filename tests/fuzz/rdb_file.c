@@ -116,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         struct snapshot keys = snapshot_of_access(&access);
         static struct rdb_origins origins;
         const struct rdb_save_request request = {.keys = &keys,
-                                                 .options = {12, 12, (steer & 8) != 0, true},
+                                                 .options = {RDB_VERSION_IDMP, RDB_VERSION_IDMP, (steer & 8) != 0,
+                                                             true},
                                                  .origins = &origins};
         struct buffer_sink sink = {.sink = {write_to_buffer}};
         struct rdb_save_result saved;

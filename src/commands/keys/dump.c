@@ -109,6 +109,7 @@ static bool read_payload(struct request *request, const struct restore *restore,
         return false;
     }
     rdb_reader_init_memory(reader, body);
+    reader->version = rdb_payload_version(request_arg(request, restore->payload_at));
     if (rdb_payload_read(reader, &limits, value) && !value->is_empty)
         return true;
     deferred_log(request->worker, LOG_LEVEL_VERBOSE,

@@ -52,6 +52,7 @@
     DO(stream_reference_commands)                 \
     DO(stream_nack_commands)                      \
     DO(stream_info_commands)                      \
+    DO(stream_producers_commands)                 \
     DO(geo_commands)                              \
     DO(geo_search_commands)                       \
     DO(acl_commands)

@@ -11,6 +11,7 @@ static _Atomic uint64_t list_plain_from;                                        
 static _Atomic int64_t set_intset_entries, set_listpack_entries, set_listpack_value; /* global: option storage */
 static _Atomic int64_t zset_entries, zset_value;                                     /* global: option storage */
 static _Atomic int64_t stream_bytes, stream_entries;                                 /* global: option storage */
+static _Atomic int64_t stream_idmp_duration_s, stream_idmp_maxsize;                  /* global: option storage */
 
 struct hash_limits type_hash_limits(void)
 {
@@ -52,6 +53,12 @@ struct stream_limits type_stream_limits(void)
                                   .node_entries = OPTION_GET_U64(stream_entries)};
 }
 
+struct stream_idmp_limits type_stream_idmp_limits(void)
+{
+    return (struct stream_idmp_limits){.duration_s = (uint32_t)OPTION_GET(stream_idmp_duration_s),
+                                       .maxsize = (uint32_t)OPTION_GET(stream_idmp_maxsize)};
+}
+
 struct rdb_limits type_rdb_limits(void)
 {
     return (struct rdb_limits){.hash = type_hash_limits(),
@@ -86,6 +93,10 @@ void type_options_setup(void)
                    "Approximate bytes in a node of a stream; 0: no limit."),
         ROW_INT("stream-node-max-entries", &stream_entries, 100, 0, INT64_MAX, OPTION_MUTABLE,
                 "Entries in a node of a stream; 0: no limit."),
+        ROW_INT("stream-idmp-duration", &stream_idmp_duration_s, STREAM_IDMP_DURATION_S, 1, STREAM_IDMP_DURATION_MOST_S,
+                OPTION_MUTABLE, "Seconds for which a new stream knows what its producers have added."),
+        ROW_INT("stream-idmp-maxsize", &stream_idmp_maxsize, STREAM_IDMP_MAXSIZE, 1, STREAM_IDMP_MAXSIZE_MOST,
+                OPTION_MUTABLE, "Entries that a new stream knows of a producer."),
     };
 
     thread_assert_main();

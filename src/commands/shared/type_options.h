@@ -5,6 +5,7 @@
 #include "data/list.h"
 #include "data/set.h"
 #include "data/zset.h"
+#include "data/stream_idmp.h"
 #include "data/stream_value.h"
 #include "persist/rdb_read_value.h"
 
@@ -19,4 +20,5 @@ void type_set_list_plain_from(uint64_t bytes);
 struct set_limits type_set_limits(void);
 struct zset_limits type_zset_limits(void);
 struct stream_limits type_stream_limits(void);
-struct rdb_limits type_rdb_limits(void); /* for all types together */
+struct stream_idmp_limits type_stream_idmp_limits(void); /* of a stream whose first pair comes now */
+struct rdb_limits type_rdb_limits(void);                 /* for all types together */

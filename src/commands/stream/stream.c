@@ -6,6 +6,7 @@
 #include "commands/shared/type_options.h"
 #include "commands/stream/references.h"
 #include "commands/stream/stream_effects.h"
+#include "commands/stream/stream_producers.h"
 #include "server/core/server.h"
 
 enum { ORIGIN_BITS = 40 }; /* of an id that an active node chooses */
@@ -27,6 +28,7 @@ struct add_options {
     enum { ID_GIVEN, ID_OF_NOW, ID_NEXT_OF_MS } id_form;
     struct stream_id id;
     uint32_t id_arg; /* 0: not reached */
+    struct producer_args producer;
 };
 
 static bool parse_trim(struct request *request, struct add_options *options, uint32_t *index)
@@ -122,6 +124,25 @@ static bool settle_limit(struct request *request, struct add_options *options)
     return true;
 }
 
+/* Ids do not begin like that, but a word that is wrong may. */
+static NOINLINE bool parse_producer_or_id(struct request *request, struct add_options *options, uint32_t *index)
+{
+    bool found;
+
+    return producer_parse(request, &options->producer, index, &found) &&
+           (found || parse_new_id(request, options, *index));
+}
+
+/* A master's entries have their ids. */
+static bool check_producer(struct request *request, const struct add_options *options)
+{
+    if (LIKELY(options->producer.word_arg == 0) || options->id_arg == 0 || options->id_form == ID_OF_NOW ||
+        access_follows(request->access))
+        return true;
+    reply_error(request, "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs");
+    return false;
+}
+
 /* From argument 2 on; with an id (XADD) it ends there. False: an error was replied. */
 static bool parse_options(struct request *request, struct add_options *options, bool with_id)
 {
@@ -139,6 +160,8 @@ static bool parse_options(struct request *request, struct add_options *options, 
             options->no_make = true;
         } else if (reference_policy_parse(request_arg(request, i), &options->policy)) {
             done = note_policy(request, options, i);
+        } else if (with_id && UNLIKELY(producer_may_begin(request_arg(request, i)))) {
+            done = parse_producer_or_id(request, options, &i);
         } else if (with_id) {
             done = parse_new_id(request, options, i);
         } else {
@@ -148,13 +171,24 @@ static bool parse_options(struct request *request, struct add_options *options, 
         if (!done)
             return false;
     }
-    return settle_limit(request, options);
+    return check_producer(request, options) && settle_limit(request, options);
 }
 
 /* From which id on entries stay when nothing more is to go. */
 static struct stream_id least_id(const struct stream *stream)
 {
     return stream_length(stream) != 0 ? stream_front_id(stream) : STREAM_ID_MOST;
+}
+
+/* IDMP with the iid, whichever it was; none of it if the pair comes apart. Returns how many words that are. */
+static NOINLINE uint32_t put_producer(const struct producer_args *producer, bool pair_apart, struct slice *words)
+{
+    if (pair_apart)
+        return 0;
+    words[0] = SLICE("IDMP");
+    words[1] = producer->producer;
+    words[2] = producer->iid;
+    return 3;
 }
 
 /* Is it a word of trimming? `*index` becomes the last one of these. */
@@ -173,7 +207,7 @@ static bool is_trimming(const struct request *request, const struct add_options 
 /* The effect has the results of "*" and "~": the id, and the entries that are left. Policies are told by other effects;
  * is_apart: so is trimming. */
 static void effect_settled(struct request *request, const struct add_options *options, const struct stream *stream,
-                           bool is_apart)
+                           bool is_apart, bool pair_apart)
 {
     char id[STREAM_ID_TEXT_BYTES], threshold[STREAM_ID_TEXT_BYTES];
     struct slice few[WORDS_ON_STACK], *words = few;
@@ -182,8 +216,8 @@ static void effect_settled(struct request *request, const struct add_options *op
     if (request->access->effects == NULL ||
         (options->sign_arg == 0 && options->id_form == ID_GIVEN && options->policy_arg == 0))
         return;
-    if (request->arg_count > WORDS_ON_STACK)
-        words = mem_alloc(request->arg_count * sizeof(*words));
+    if (request->arg_count + 1 > WORDS_ON_STACK) /* IDMPAUTO becomes one word more */
+        words = mem_alloc((request->arg_count + 1) * sizeof(*words));
     for (uint32_t i = 0; i < request->arg_count; i++) {
         struct slice *word = &words[count++];
 
@@ -194,6 +228,9 @@ static void effect_settled(struct request *request, const struct add_options *op
             count--;
         } else if (UNLIKELY(is_apart) && is_trimming(request, options, &i)) {
             count--;
+        } else if (UNLIKELY(i == options->producer.word_arg) && i != 0) {
+            count += put_producer(&options->producer, pair_apart, word) - 1;
+            i += options->producer.word_count - 1;
         } else if (options->sign_arg == 0) {
             continue;
         } else if (i == options->sign_arg) {
@@ -228,7 +265,8 @@ static void operation_trimmed(struct request *request, const struct stream *stre
                   5);
 }
 
-static void operation_added(struct request *request, const struct add_options *options, struct stream_id id)
+static void operation_added(struct request *request, const struct add_options *options, const struct stream *stream,
+                            struct stream_id id)
 {
     char text[STREAM_ID_TEXT_BYTES];
 
@@ -236,6 +274,8 @@ static void operation_added(struct request *request, const struct add_options *o
                         (const struct slice[]){SLICE("KEYDB.OP.XADD"), request_arg(request, 1),
                                                stream_id_format(id, text)},
                         3, options->id_arg + 1);
+    if (UNLIKELY(options->producer.word_arg != 0))
+        operation_producer_pair(request, &options->producer, stream, id);
 }
 
 /* --------------------------------------------------------------------------------------------- adding, removing -- */
@@ -309,6 +349,34 @@ static bool add_entry(struct request *request, const struct add_options *options
     return false;
 }
 
+/* Of an entry that a producer has added to the stream just now. True: the effects have the pair apart. */
+static NOINLINE bool record_pair(struct request *request, const struct add_options *options, struct stream *stream,
+                                 struct stream_id id)
+{
+    /* what a master says stays as it is */
+    return producer_record(&options->producer, stream, id) && !access_follows(request->access);
+}
+
+static NOINLINE void effect_pair(struct request *request, const struct add_options *options,
+                                 const struct stream *stream, struct stream_id id)
+{
+    effect_producer_limits(request, stream);
+    effect_producer_pair(request, &options->producer, id);
+}
+
+/* A producer's entry that is here already. True: so it was replied. A follower was told that it is new. */
+static NOINLINE bool reply_repeated(struct request *request, struct add_options *options, struct stream *stream)
+{
+    struct stream_id id;
+
+    producer_digest(request, &options->producer, options->id_arg + 1);
+    if (stream == NULL || access_follows(request->access) ||
+        !producer_repeats(request, &options->producer, stream, &id))
+        return false;
+    reply_stream_id(request, id);
+    return true;
+}
+
 static uint64_t trim_stream(struct request *request, const struct add_options *options, struct stream *stream,
                             struct reference_trim *apart)
 {
@@ -332,7 +400,7 @@ static void cmd_xadd(struct request *request)
     struct stream_id id;
     struct reference_trim apart = {0};
     struct edit edit;
-    bool trimmed;
+    bool trimmed, pair_apart;
 
     if (!parse_options(request, &options, true))
         return;
@@ -351,6 +419,9 @@ static void cmd_xadd(struct request *request)
         reply_null(request);
         return;
     }
+    if (UNLIKELY(options.producer.word_arg != 0) &&
+        reply_repeated(request, &options, edit.is_new ? NULL : stream_of(edit.value)))
+        return;
     if (edit.is_new)
         edit.value = stream_value(stream_create());
     stream = stream_of(edit.value);
@@ -359,12 +430,15 @@ static void cmd_xadd(struct request *request)
             stream_destroy(&stream);
         return;
     }
+    pair_apart = UNLIKELY(options.producer.word_arg != 0) && record_pair(request, &options, stream, id);
     trimmed = options.trim_by != TRIM_NONE && trim_stream(request, &options, stream, &apart) != 0;
     edit_end(&edit, EVENT_STREAM, "xadd");
     if (trimmed)
         access_event(request->access, request->db, &request->keys[0], EVENT_STREAM, "xtrim");
-    effect_settled(request, &options, stream, apart.is_apart);
-    operation_added(request, &options, id);
+    effect_settled(request, &options, stream, apart.is_apart, pair_apart);
+    if (UNLIKELY(pair_apart))
+        effect_pair(request, &options, stream, id);
+    operation_added(request, &options, stream, id);
     if (trimmed)
         tell_trimmed(request, stream, &apart);
     reply_stream_id(request, id);
@@ -438,7 +512,7 @@ static void cmd_xtrim(struct request *request)
     if (removed != 0) {
         edit_end(&edit, EVENT_STREAM, "xtrim");
         if (!apart.is_apart)
-            effect_settled(request, &options, stream_of(edit.value), false);
+            effect_settled(request, &options, stream_of(edit.value), false, false);
         tell_trimmed(request, stream_of(edit.value), &apart);
     }
     reply_int(request, (int64_t)removed);
@@ -610,10 +684,12 @@ const struct command_row stream_commands[] = {
      .since = "5.0.0", .summary = "Appends an entry to a stream, and trims the stream with MAXLEN or MINID.",
      .complexity = "O(1); with trimming O(N) for N entries that go",
      .history = "6.2.0=The options `NOMKSTREAM`, `MINID` and `LIMIT`.|7.0.0=Ids with a time and `*`.|"
-                "8.2.0=The options `KEEPREF`, `DELREF` and `ACKED`.",
-     .syntax = "XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [(MAXLEN|MINID) [=|~] threshold [LIMIT count]] (*|id) "
-               "field value [field value ...]",
-     .arg_since = "NOMKSTREAM:6.2.0 KEEPREF:8.2.0 MINID:6.2.0 LIMIT:6.2.0", .tips = "nondeterministic_output"},
+                "8.2.0=The options `KEEPREF`, `DELREF` and `ACKED`.|"
+                "8.6.0=The options `IDMP` and `IDMPAUTO`.",
+     .syntax = "XADD key [NOMKSTREAM] [KEEPREF|DELREF|ACKED] [IDMPAUTO producer|IDMP producer iid] "
+               "[(MAXLEN|MINID) [=|~] threshold [LIMIT count]] (*|id) field value [field value ...]",
+     .arg_since = "NOMKSTREAM:6.2.0 KEEPREF:8.2.0 MINID:6.2.0 LIMIT:6.2.0 IDMPAUTO:8.6.0 IDMP:8.6.0",
+     .tips = "nondeterministic_output"},
     {.name = "xtrim", .run = cmd_xtrim, .arity = -4, .access = ACCESS_STRIPED, .flags = "write",
      .categories = "@write @stream @slow", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "stream",
      .since = "5.0.0", .summary = "Removes the oldest entries of a stream.",

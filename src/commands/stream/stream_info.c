@@ -1,7 +1,10 @@
 /* XINFO: what streams, groups and consumers are like. */
 #include "commands/shared/families.h"
 
+#include "commands/shared/type_options.h"
+#include "commands/stream/stream_args.h"
 #include "commands/stream/stream_effects.h"
+#include "data/stream_idmp.h"
 
 enum { FULL_COUNT = 10 };
 
@@ -112,6 +115,21 @@ static void cmd_xinfo_groups(struct request *request)
 
 /* ------------------------------------------------------------------------------------------------------ stream -- */
 
+/* A stream without pairs has the limits that it would get with the first one. */
+static void reply_producers(struct request *request, const struct stream *stream)
+{
+    struct stream_idmp_facts facts = {.pair_count = 0};
+
+    if (!stream_idmp_facts(stream, &facts))
+        facts.limits = type_stream_idmp_limits();
+    reply_field_int(request, "idmp-duration", facts.limits.duration_s);
+    reply_field_int(request, "idmp-maxsize", facts.limits.maxsize);
+    reply_field_int(request, "pids-tracked", facts.producer_count);
+    reply_field_int(request, "iids-tracked", facts.pair_count);
+    reply_field_int(request, "iids-added", facts.added);
+    reply_field_int(request, "iids-duplicates", facts.duplicates);
+}
+
 static void reply_stream_facts(struct request *request, const struct stream *stream)
 {
     reply_field_int(request, "length", stream_length(stream));
@@ -121,6 +139,7 @@ static void reply_stream_facts(struct request *request, const struct stream *str
     reply_field_id(request, "max-deleted-entry-id", stream_max_deleted_id(stream));
     reply_field_int(request, "entries-added", stream_entries_added(stream));
     reply_field_id(request, "recorded-first-entry-id", stream_first_id(stream));
+    reply_producers(request, stream);
 }
 
 static void reply_end_entry(struct request *request, const char *name, const struct stream *stream, struct stream_id id)
@@ -132,7 +151,7 @@ static void reply_end_entry(struct request *request, const char *name, const str
 
 static void reply_short(struct request *request, const struct stream *stream)
 {
-    reply_map(request, 10);
+    reply_map(request, 16);
     reply_stream_facts(request, stream);
     reply_field_int(request, "groups", radix_count(stream_groups(stream)));
     reply_end_entry(request, "first-entry", stream, stream_first_id(stream));
@@ -198,7 +217,7 @@ static void reply_full(struct request *request, const struct stream *stream, uin
     struct stream_iter entries;
     struct radix_iter groups;
 
-    reply_map(request, 9);
+    reply_map(request, 15);
     reply_stream_facts(request, stream);
     reply_text(request, "entries");
     stream_iter_init(&entries, stream, STREAM_ID_LEAST, STREAM_ID_MOST);
@@ -270,7 +289,7 @@ static const struct command_row info_subcommands[] = {
      .complexity = "O(1); FULL: O(N) for N entries, groups, consumers and records told",
      .syntax = "XINFO STREAM key [FULL [COUNT count]]",
      .history = "6.0.0=The option `FULL`.|7.0.0=Ids of the first entry and of the last one deleted, "
-                "entries added and read, the lag."},
+                "entries added and read, the lag.|8.6.0=What is known of producers (`XADD IDMP`)."},
     {.name = "groups", .run = cmd_xinfo_groups, .arity = 3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
      .summary = "Returns the consumer groups of a stream.", .complexity = "O(N) for N groups",

@@ -234,6 +234,7 @@ static const struct {
     {"bitfield", "wrap_sat_fail_encoding_offset_value_encoding_offset_increment", "write"},
     {"bitfield", "encoding_offset_wrap_sat_fail_encoding_offset_value_encoding_offset_increment", "operation"},
     {"xadd", "strategy_threshold", "trim"},
+    {"xadd", "producer_producer_iid", "idmp"},
     {"xtrim", "strategy_threshold", "trim"},
     {"xdelex", "numids_id", "ids"},
     {"xackdel", "numids_id", "ids"},

@@ -726,7 +726,7 @@ static bool load_rdb(struct loading_file *file, uint64_t *size)
 
 static bool load_content(struct loading_file *file)
 {
-    char magic[5];
+    char magic[RDB_MAGIC_BYTES];
     size_t got;
     uint64_t offset = 0;
     enum status status = file_read(file->file, magic, sizeof(magic), &got);
@@ -737,7 +737,7 @@ static bool load_content(struct loading_file *file)
         status = file_source_init(&file->source, file->file);
     if (status != STATUS_OK)
         return unreadable(file, 0, strerror(errno));
-    if (got == sizeof(magic) && memcmp(magic, "REDIS", sizeof(magic)) == 0) {
+    if (got == sizeof(magic) && rdb_is_magic(magic)) {
         if (!load_rdb(file, &offset))
             return false;
         status = file_seek(file->file, offset);

@@ -39,6 +39,8 @@ set own_options {
     snapshot-memory-limit "likewise"
     snapshot-method   "likewise"
     snapshot-threads  "likewise"
+    stream-idmp-duration "as in Redis 8.6"
+    stream-idmp-maxsize "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
 # server-threads 0: as many as processors; hz and watchdog-period are kept within narrower bounds than may be given.

@@ -290,6 +290,10 @@ with_server {enable-debug-command yes} {
             {{xadd x 1-1 a 1} {xgroup create x g 0}} {xtrim x maxlen 0 acked} {}
             {{xadd x 1-1 a 1} {xgroup create x g $}} {xtrim x maxlen 0 acked} {{XDEL x 1-1}}
             {{xadd x 1-1 a 1}} {xadd x maxlen 1 acked 2-1 a 1} {{KEYDB.OP.XADD x 2-1 a 1} {XDEL x 1-1}}
+            {{xadd x 1-1 a 1} {xcfgset x idmp-maxsize 7}} {xidmprecord x p i 1-1} {{KEYDB.OP.XIDMP x p i 1-1 100 7}}
+            {{xadd x 1-1 a 1}} {xcfgset x idmp-maxsize 7} {{XCFGSET x IDMP-DURATION 100 IDMP-MAXSIZE 7}}
+            {{xadd x 1-1 a 1}} {xcfgset x idmp-maxsize 100} {{XCFGSET x IDMP-DURATION 100 IDMP-MAXSIZE 100}}
+            {{xadd x 1-1 a 1} {xcfgset x idmp-maxsize 7}} {xcfgset x idmp-maxsize 7} {}
             {{xadd x 1-1 a 1}} {xgroup create x g $} {{XGROUP CREATE x g 1-1}}
             {} {xgroup create x g $ mkstream} {{XGROUP CREATE x g 0-0 mkstream}}
             {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g $ entriesread 1}
@@ -331,6 +335,32 @@ with_server {enable-debug-command yes} {
         assert_equal {KEYDB.OP.DELIVER x g d ACK 3-1} [lreplace [lindex $read end] 4 4]
         r xreadgroup group g d claim 0 count 2 streams x >
         assert_match {{XCLAIM x g d *} {XCLAIM x g d *}} [operations]
+    }
+
+    test "producers: the pair goes with the entry; the lower id of two is it" {keydb} {
+        r flushall
+        operations
+        set id [r xadd x maxlen 1 idmp p i * a 1]
+        assert_equal [list "KEYDB.OP.XADD x $id a 1" "KEYDB.OP.XIDMP x p i $id 100 100"] [operations]
+        assert_equal $id [r xadd x idmp p i * a 1]
+        assert_equal {} [operations]
+        assert_equal 0 [r debug operate 0 0 KEYDB.OP.XIDMP none p i 1-1 100 100]
+        assert_equal 0 [r exists none]
+        lassign [split $id -] ms seq
+        foreach {other done now} [list $ms-[expr {$seq + 1}] 0 $id $id 0 $id [expr {$ms - 1}]-5 1 [expr {$ms - 1}]-5] {
+            assert_equal $done [r debug operate 0 0 KEYDB.OP.XIDMP x p i $other 100 100]
+            assert_equal $now [r xadd x idmp p i * a 1]
+        }
+        assert_equal 1 [r debug operate 0 0 KEYDB.OP.XIDMP x p j $id 5 5]
+        assert_equal {100 100} [lmap name {idmp-duration idmp-maxsize} {dict get [r xinfo stream x] $name}]
+        r xadd y 1-1 f v
+        assert_equal 1 [r debug operate 0 0 KEYDB.OP.XIDMP y p j 1-1 5 6]
+        assert_equal {5 6} [lmap name {idmp-duration idmp-maxsize} {dict get [r xinfo stream y] $name}]
+        foreach words {{p j 1-1 0 6} {p j 1-1 5 0} {{} j 1-1 5 6} {p {} 1-1 5 6} {p j x 5 6}} {
+            assert_error ERR* {r debug operate 0 0 KEYDB.OP.XIDMP y {*}$words}
+        }
+        r set s v
+        assert_error WRONGTYPE* {r debug operate 0 0 KEYDB.OP.XIDMP s p j 1-1 5 6}
     }
 
     test "deliveries of peers" {keydb} {

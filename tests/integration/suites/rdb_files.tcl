@@ -5,6 +5,15 @@ proc rdb_file {version args} {
     return [format "REDIS%04d" $version][join $args {}]\xff[string repeat \0 8]
 }
 
+proc valkey_file {version args} {
+    return [format "VALKEY%03d" $version][join $args {}]\xff[string repeat \0 8]
+}
+
+# Of Valkey: a field, its value, and in ms when it goes; -1: never.
+proc valkey_field {field value ms} {
+    return [rdb_text $field][rdb_text $value][binary format w $ms]
+}
+
 proc rdb_text text {
     return [binary format c [string length $text]]$text
 }
@@ -110,10 +119,61 @@ test "what this server has not is refused by name" {} {
     assert_match "*Can't load *: at byte *: a value of the unknown module type 'tESTmodul'*" $line
     assert_match "*Load it with a server that supports this*" $line
     assert_match "*data of the unknown module 'tESTmodul'*" [refusal [rdb_file 9 \xf7$id\x02\x01\x02\x05\x00]]
-    assert_match "*it has version 13; versions up to 12 are supported*" [refusal [rdb_file 13]]
+    assert_match "*it has version 15; versions up to 14 are supported, and Valkey's 80*" [refusal [rdb_file 15]]
+    assert_match "*it has version 81 of Valkey; *" [refusal [valkey_file 81]]
+    assert_match "*it has version 14 of Valkey; *" [refusal [valkey_file 14]]
+    foreach {type what} {28 "an array, as in Redis 8.8" 243 "metadata of a key, as in Redis 8.x, *"} {
+        assert_match "*Can't load *: at byte *: a record of type $type ($what) is not supported*" \
+            [refusal [rdb_file 14 \xfe\0 [binary format c $type][rdb_text k]\x01]]
+    }
+    assert_match "*unknown record type 30*" [refusal [rdb_file 14 \xfe\0 \x1e[rdb_text k]\x01]]
+}
+
+# In files of Redis the same number was that of a hash of its release candidates.
+test "a hash with deadlines from Valkey 9" {} {
+    set far 4102444800123
+    set hash \x16[rdb_text h]\x03[valkey_field a 1 -1][valkey_field b 22 $far][valkey_field c 3 -1]
+    set text \0[rdb_text k][rdb_text v]
+    foreach bytes [list [valkey_file 80 \xfe\0 $hash $text] [rdb_file 80 \xfe\0 $hash $text]] {
+        with_file $bytes {
+            assert_equal {a 1 b 22 c 3} [concat {*}[lsort_pairs [$s hgetall h]]]
+            assert_equal [list -1 $far -1 -2] [$s hpexpiretime h fields 4 a b c none]
+            assert_equal v [$s get k]
+        }
+    }
+    set early \x16[rdb_text h]\x02\x00[rdb_text a][rdb_text 1]\x81[binary format W $far][rdb_text b][rdb_text 22]
+    with_file [rdb_file 12 \xfe\0 $early] {
+        assert_equal [list -1 $far] [$s hpexpiretime h fields 2 a b]
+    }
+    foreach {name damaged} [list "no deadline" \x16[rdb_text h]\x01[rdb_text a][rdb_text 1] \
+            twice \x16[rdb_text h]\x02[valkey_field a 1 -1][valkey_field a 2 -1] \
+            negative \x16[rdb_text h]\x01[valkey_field a 1 -2] \
+            "too late" \x16[rdb_text h]\x01[valkey_field a 1 [expr {1 << 48}]]] {
+        assert_match "*Can't load*" [refusal [valkey_file 80 \xfe\0 $damaged]]
+    }
 }
 
 with_server {enable-debug-command yes} {
+    test "payloads of Valkey 9" {} {
+        set body \x16\x02[valkey_field a 1 -1][valkey_field b 22 4102444800123]
+        foreach {version fields} {80 {a 1 b 22} 12 {}} {
+            set payload $body[binary format s $version]
+            append payload [binary format w 0x[crc64 $payload]]
+            if {$fields eq {}} {
+                assert_error "ERR Bad data format" {r restore h 0 $payload replace}
+            } else {
+                assert_equal OK [r restore h 0 $payload]
+            }
+        }
+        assert_equal {a 1 b 22} [concat {*}[lsort_pairs [r hgetall h]]]
+        assert_equal {-1 4102444800123} [r hpexpiretime h fields 2 a b]
+        foreach version {15 79 81} {
+            set payload $body[binary format s $version]
+            append payload [binary format w 0x[crc64 $payload]]
+            assert_error "ERR DUMP payload version or checksum are wrong" {r restore g 0 $payload}
+        }
+    }
+
     test "files load with any number of threads, in batches and with large values" {} {
         for {set i 0} {$i < 3000} {incr i} {
             r -send set key:$i [pattern_bytes [expr {$i % 200}] $i]

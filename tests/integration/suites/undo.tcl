@@ -86,6 +86,9 @@ set families {
         {xclaim K G C 0 X X X} {xclaim K G C 0 X force} {xautoclaim K G C 0 0 count 3}
         {xnack K G fail ids 2 X X} {xnack K G silent ids 1 X force} {xsetid K 1000-0}
         {keydb.op.deliver K G C 5 ack X X}
+        {xadd K idmp M N * f V} {xadd K idmpauto M maxlen 3 * f V} {xadd K acked idmp M N maxlen 2 * f V}
+        {keydb.op.xidmp K M N X 1 3} {xcfgset K idmp-maxsize 2} {xcfgset K idmp-maxsize 3 idmp-duration 50}
+        {xidmprecord K M N X}
     }
     "nested hashes and jobs" {
         {keydb.nhset K.a.b V} {keydb.nhset K.a V} {keydb.nhset K.c.d N} {keydb.cron K repeat 1000000000 {return 1}}
