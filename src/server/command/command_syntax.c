@@ -204,6 +204,7 @@ static const struct naming choice_names[] = {
     {"key|\"\"", "key_or_empty_string"}, {"ID|TYPE|USER|ADDR|LADDR|SKIPME|MAXAGE", "new-format"},
     {"ip:port|new-format", "filter"}, {"NORMAL|MASTER|SLAVE|REPLICA|PUBSUB", "normal_master_slave_pubsub"},
     {"NOSAVE|SAVE", "nosave_save"}, {"HARD|SOFT", "hard_soft"}, {"TIMEOUT|ERROR", "timeout_error"},
+    {"SLOW|LARGE_REQUEST|LARGE_REPLY", "type"},
 };
 /* clang-format on */
 

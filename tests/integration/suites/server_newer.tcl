@@ -1,0 +1,171 @@
+# The server itself: what Redis has had since 8.0, and Valkey since 8.0, in COMMANDLOG, CLIENT, HELLO, CONFIG and INFO.
+
+proc log_words {kind} {
+    return [lmap entry [r commandlog get -1 $kind] {lindex $entry 3}]
+}
+
+# The log without what these commands add: only the wanted kinds are on while they run.
+proc logged {kind option value script} {
+    r commandlog reset $kind
+    with_config [list $option $value] [list uplevel 1 $script]
+    return [log_words $kind]
+}
+
+with_server {} {
+    foreach ::proto {2 3} {
+        test "COMMANDLOG: replies and errors, RESP$::proto" {keydb} {
+            r hello $::proto
+            set type "ERR type should be one of the following: slow, large-request, large-reply"
+            set count "ERR count should be greater than or equal to -1"
+            foreach kind {slow large-request large-reply LARGE-Reply} {
+                assert_reply {status OK} r commandlog reset $kind
+                assert_reply {int 0} r commandlog len $kind
+                assert_reply {array {}} r commandlog get -1 $kind
+                assert_reply {array {}} r commandlog get 0 $kind
+                assert_refused $count r commandlog get -2 $kind
+                assert_refused $count r commandlog get x $kind
+                assert_refused $count r commandlog get 9223372036854775808 $kind
+            }
+            foreach words {{len fast} {reset {}} {get 1 all} {get -1 slowly}} {
+                assert_refused $type r commandlog {*}$words
+            }
+            foreach {words name} {len commandlog|len {len slow x} commandlog|len reset commandlog|reset
+                {reset slow x} commandlog|reset {get 1} commandlog|get {get 1 slow x} commandlog|get
+                {help x} commandlog|help {} commandlog} {
+                assert_refused "ERR wrong number of arguments for '$name' command" r commandlog {*}$words
+            }
+            assert_match "ERR unknown subcommand 'nonsense'*" [lindex [r -typed commandlog nonsense] 1]
+            assert_match "COMMANDLOG <subcommand>*" [lindex [r commandlog help] 0]
+            r hello 2
+        }
+    }
+
+    test "a request is large by its bytes in the protocol" {keydb} {
+        # *3 $3 SET $1 k $100 x...
+        set request [list set k [string repeat x 100]]
+        foreach {limit expected} {129 0 128 1 127 1} {
+            r commandlog reset large-request
+            r config set commandlog-request-larger-than $limit
+            r {*}$request
+            r config set commandlog-request-larger-than -1
+            assert_equal $expected [llength [lsearch -all -index 0 [log_words large-request] set]] $limit
+        }
+        set entry [lindex [r commandlog get 1 large-request] 0]
+        assert_equal [list 128 $request] [lrange $entry 2 3]
+        assert_equal 6 [llength $entry]
+        assert_range [lindex $entry 1] [expr {[clock seconds] - 60}] [clock seconds]
+        assert_match *:* [lindex $entry 4]
+        r config set commandlog-request-larger-than 1048576
+    }
+
+    test "a value of a megabyte is a large request, and a large reply" {keydb} {
+        set other [connect]
+        $other client setname somebody
+        foreach kind {slow large-request large-reply} {
+            r commandlog reset $kind
+        }
+        set value [string repeat x 1048576]
+        $other set k $value
+        assert_equal $value [$other get k]
+        $other set k [string range $value 1 1000]
+        $other get k
+        set cut "[string repeat x 128]... (1048448 more bytes)"
+        assert_equal [list [list set k $cut]] [log_words large-request]
+        assert_equal {{get k}} [log_words large-reply]
+        set entry [lindex [r commandlog get -1 large-reply] 0]
+        assert_equal {1048588 somebody} [list [lindex $entry 2] [lindex $entry 5]]
+        assert_equal 0 [r slowlog len]
+        # Without the reply there is none.
+        r commandlog reset large-reply
+        r set k $value
+        $other -send client reply off
+        $other -send get k
+        $other -send client reply on
+        assert_equal OK [$other -read]
+        assert_equal 0 [r commandlog len large-reply]
+        $other -close
+    }
+
+    test "what EXEC runs is large, EXEC is not; a script is, what it runs is not" {keydb} {
+        set value [string repeat x 300]
+        set words [logged large-request commandlog-request-larger-than 250 {
+            r multi
+            r set k $value
+            r get k
+            r exec
+            r eval {redis.call('set', 'k', string.rep('x', 300))} 1 k
+            r eval {return redis.call('set', KEYS[1], ARGV[1])} 1 k $value
+        }]
+        assert_equal {eval set} [lmap args $words {lindex $args 0}]
+        set words [logged large-reply commandlog-reply-larger-than 250 {
+            r multi
+            r get k
+            r ping
+            r exec
+            r eval {redis.call('get', 'k')} 1 k
+            r eval {return redis.call('get', 'k')} 1 k
+        }]
+        assert_equal {eval get} [lmap args $words {lindex $args 0}]
+    }
+
+    test "a client that waited: its request when it begins, its reply when it comes" {keydb} {
+        r commandlog reset large-request
+        r commandlog reset large-reply
+        with_config {commandlog-request-larger-than 200 commandlog-reply-larger-than 200} {
+            set key [string repeat k 200]
+            set other [connect]
+            $other -send blpop $key 0
+            wait_for {[info_field blocked_clients clients] == 1}
+            assert_equal blpop [lindex [log_words large-request] 0 0]
+            r commandlog reset large-reply
+            r rpush $key v
+            assert_equal [list $key v] [$other -read]
+            assert_equal blpop [lindex [log_words large-reply] 0 0]
+            assert_equal {rpush blpop} [lmap args [log_words large-request] {lindex $args 0}]
+            $other -close
+        }
+    }
+
+    test "SLOWLOG is the command log's type slow" {keydb} {
+        with_config {commandlog-execution-slower-than 0} {
+            r ping
+        }
+        assert_equal [r slowlog get -1] [r commandlog get -1 slow]
+        assert_equal [r slowlog len] [r commandlog len slow]
+        assert {[r slowlog len] > 0}
+        assert_equal OK [r commandlog reset slow]
+        assert_equal {0 0} [list [r slowlog len] [r commandlog len slow]]
+    }
+
+    test "each type has its length, and its ids" {keydb} {
+        r commandlog reset large-request
+        with_config {commandlog-large-request-max-len 2 commandlog-request-larger-than 100} {
+            foreach n {1 2 3 4} {
+                r set k$n [string repeat x 100]
+            }
+            assert_equal {k4 k3} [lmap args [log_words large-request] {lindex $args 1}]
+            lassign [r commandlog get -1 large-request] newest older
+            assert_equal [lindex $newest 0] [expr {[lindex $older 0] + 1}]
+            assert_equal [list $newest] [r commandlog get 1 large-request]
+            r config set commandlog-large-request-max-len 1
+            assert_equal [list $newest] [r commandlog get -1 large-request]
+            r config set commandlog-large-reply-max-len 0
+            assert_equal 1 [r commandlog len large-request]
+            r config set commandlog-large-reply-max-len 128
+        }
+    }
+
+    test "entries show as much as they are told to" {keydb} {
+        with_config {slowlog-entry-max-argc 3 slowlog-entry-max-string-len 4 slowlog-log-slower-than 0} {
+            r slowlog reset
+            r mget abcd abcde
+            r mget a b c
+        }
+        set words [log_words slow]
+        assert {{mget abcd {abcd... (1 more bytes)}} in $words}
+        assert {{mget a {... (2 more arguments)}} in $words}
+        foreach {name value} {slowlog-entry-max-argc 0 slowlog-entry-max-string-len -1} {
+            assert_match "ERR CONFIG SET failed*" [lindex [r -typed config set $name $value] 1]
+        }
+    }
+}
