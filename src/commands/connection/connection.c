@@ -101,7 +101,7 @@ static void cmd_not_for_us(struct request *request)
 static void cmd_reset(struct request *request)
 {
     const uint32_t session_flags = CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT | CLIENT_NO_EVICT |
-                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER;
+                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER | CLIENT_CAPA_REDIRECT | CLIENT_READONLY;
     struct client *client = request->client;
 
     pubsub_catch_up(client);
@@ -319,6 +319,16 @@ static void cmd_client_no_touch(struct request *request)
         reply_ok(request);
 }
 
+/* What a client may say that this server does not know is no error. */
+static void cmd_client_capa(struct request *request)
+{
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        if (request_arg_is(request, i, "redirect"))
+            request->client->flags |= CLIENT_CAPA_REDIRECT;
+    }
+    reply_ok(request);
+}
+
 static void cmd_client_reply(struct request *request)
 {
     struct client *client = request->client;
@@ -517,6 +527,8 @@ static void cmd_client_help(struct request *request)
     static const char *const lines[] = {
         "CACHING (YES|NO)",
         "    Select whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
+        "CAPA <capability> [<capability> ...]",
+        "    Tell the server what this client knows. redirect: a replica sends it to its master with -REDIRECT.",
         "GETNAME",
         "    Return the name of this connection.",
         "GETREDIR",
@@ -534,9 +546,8 @@ static void cmd_client_help(struct request *request)
         "    * LADDR (<ip:port>|<unixsocket>:0): address of the server",
         "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
         "    * USER <username>",
-        "    * IP <ip>, NAME <name>, LIB-NAME <name>, LIB-VER <version>, DB <number>, FLAGS <letters>: as CLIENT LIST "
-        "has",
-        "      them",
+        "    * IP <ip>, NAME <name>, LIB-NAME <name>, LIB-VER <version>, DB <number>, FLAGS <letters>, CAPA <letters>:",
+        "      as CLIENT LIST has them",
         "    * MAXAGE <seconds>: minimum age",
         "    * IDLE <seconds>: minimum time since the last command",
         "    * SKIPME (YES|NO): skip this connection (default: yes)",
@@ -574,6 +585,7 @@ static void cmd_client_help(struct request *request)
 #define CLIENT_FILTERS                                                                                \
     "ID client-id [client-id ...]|TYPE (normal|master|slave|replica|pubsub|primary)|USER username|"   \
     "ADDR ip:port|LADDR ip:port|IP ip|NAME name|LIB-NAME lib-name|LIB-VER lib-ver|DB db|FLAGS flags|" \
+    "CAPA capa|"                                                                                      \
     "SKIPME (YES|NO)|MAXAGE maxage|IDLE idle"
 
 #define CLIENT_ROW_MINE                                                                                   \
@@ -587,6 +599,8 @@ static void cmd_client_help(struct request *request)
 static const struct command_row client_subcommands[] = {
     {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Selects whether the keys of the next command are tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
+    {.name = "capa", .run = cmd_client_capa, .arity = -3, CLIENT_ROW_MINE, .since = "8.0.0",
+     .summary = "Tells the server what the client knows.", .syntax = "CLIENT CAPA capability [capability ...]"},
     {.name = "getname", .run = cmd_client_getname, .arity = 2, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Returns the name of the connection.", .syntax = "CLIENT GETNAME"},
     {.name = "getredir", .run = cmd_client_getredir, .arity = 2, CLIENT_ROW_MINE, .since = "6.0.0",

@@ -497,6 +497,7 @@ static ALWAYS_INLINE void count_commands(struct client *client, const struct job
 {
     counter_add(&client->worker->stats.commands_processed, count);
     counter_add(&client->worker->stats.command_ticks, ticks);
+    counter_add(&client->card.command_count, count);
     atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
 }
 
@@ -535,6 +536,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_read(&request);
     counter_add(&outer->worker->stats.commands_processed, 1);
+    counter_add(&outer->client->card.command_count, 1);
 }
 
 void dispatch_call(struct request *outer, const struct nested_call *call)
@@ -844,7 +846,8 @@ static bool may_group_client(const struct client *client)
 {
     const uint32_t asked = CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB | CLIENT_RESTRICTED | CLIENT_REPLICA;
 
-    return (client->flags & asked) == CLIENT_AUTHENTICATED;
+    return (client->flags & asked) == CLIENT_AUTHENTICATED &&
+           (LIKELY((client->flags & CLIENT_CAPA_REDIRECT) == 0) || !role_follows());
 }
 
 static bool may_group(const struct job *job, uint32_t alone)

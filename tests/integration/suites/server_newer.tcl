@@ -169,3 +169,156 @@ with_server {} {
         }
     }
 }
+
+# A client that knows to go to the master; what it is told there.
+proc redirected {client args} {
+    return [lindex [$client -typed {*}$args] 1]
+}
+
+with_server {.tls 0} {
+    test "CLIENT CAPA: on a master nothing changes" {keydb} {
+        set c [connect]
+        assert_match "* capa=" [string trim [$c client info]]
+        foreach words {nonsense {nonsense redirect} {REDIRECT redirect}} {
+            assert_reply {status OK} $c client capa {*}$words
+        }
+        assert_match "* capa=r" [string trim [$c client info]]
+        assert_refused "ERR wrong number of arguments for 'client|capa' command" r client capa
+        assert_equal OK [$c set k v]
+        assert_equal v [$c get k]
+        # For others READONLY is about clusters.
+        foreach name {readonly readwrite} {
+            assert_refused "ERR This instance has cluster support disabled" r $name
+            assert_reply {status OK} $c $name
+        }
+        $c readonly
+        assert_match "* flags=r *" [$c client info]
+        assert_equal RESET [$c reset]
+        assert_match "* flags=N * capa=" [string trim [$c client info]]
+        $c -close
+    }
+
+    test "CLIENT LIST: the field capa and its filters" {keydb} {
+        set c [connect]
+        $c client setname knows
+        $c client capa redirect
+        assert_match "*name=knows*" [r client list capa r]
+        assert_equal 1 [llength [split [string trim [r client list capa r]] "\n"]]
+        assert {[string first name=knows [r client list not-capa r]] < 0}
+        assert {[string first name=knows [r client list capa {}]] >= 0}
+        assert_equal {} [r client list not-capa {}]
+        foreach letters {x rx} {
+            assert_refused "ERR Unknown capa found in the provided filter: $letters" r client list capa $letters
+            assert_refused "ERR Unknown capa found in the provided filter: $letters" r client kill not-capa $letters
+        }
+        assert_reply {int 1} r client kill capa r
+        wait_for {[r client list capa r] eq {}}
+        $c -close
+    }
+
+    test "CLIENT LIST: the fields of Redis 8 stand behind those of 7.4" {keydb} {
+        set c [connect]
+        set before [dict get [regsub -all {=(\S*)} [$c client info] { {\1} }] tot-cmds]
+        $c ping
+        $c multi
+        $c ping
+        $c exec
+        set fields [regsub -all {=(\S*)} [string trim [$c client info]] { {\1} }]
+        assert_equal {resp lib-name lib-ver io-thread tot-net-in tot-net-out tot-cmds capa} \
+            [lrange [dict keys $fields] end-7 end]
+        # The first CLIENT INFO, PING, MULTI, EXEC and what it runs.
+        assert_equal 5 [expr {[dict get $fields tot-cmds] - $before}]
+        assert {[dict get $fields io-thread] < [dict get [r config get server-threads] server-threads] ||
+            [dict get [r config get server-threads] server-threads] == 0}
+        $c -close
+    }
+
+    test "a replica sends clients that know it to the master" {keydb} {
+        set port [free_port]
+        set c [connect]
+        set other [connect]
+        $c set k v
+        $c client capa redirect
+        r replicaof 127.0.0.1 $port
+        set moved "REDIRECT 127.0.0.1:$port"
+        foreach words {{get k} {set k w} {mget a b} {dbsize} {touch k} {lpush l x}} {
+            assert_equal $moved [redirected $c {*}$words] $words
+            assert_equal {error} [lindex [$c -typed {*}$words] 0]
+        }
+        assert_equal PONG [$c ping]
+        assert_match *role:slave* [$c info replication]
+        assert_equal v [$other get k]
+        assert_match READONLY* [redirected $other set k w]
+        # In a transaction: when it is queued, so EXEC fails.
+        $c multi
+        assert_equal $moved [redirected $c get k]
+        assert_match EXECABORT* [redirected $c exec]
+        # READONLY: reads are for this server, writes are not.
+        assert_equal OK [$c readonly]
+        assert_equal v [$c get k]
+        assert_equal $moved [redirected $c set k w]
+        $c multi
+        $c get k
+        assert_equal v [$c exec]
+        assert_equal OK [$c readwrite]
+        assert_equal $moved [redirected $c get k]
+        # Rights come first; what is not a command is an error as ever.
+        r acl setuser some on nopass ~a* +get +multi +exec
+        set some [connect]
+        $some client capa redirect
+        $some auth some x
+        assert_match NOPERM* [redirected $some get k]
+        assert_equal $moved [redirected $some get a]
+        assert_match "ERR unknown command*" [redirected $c nonsense]
+        assert_match "ERR wrong number*" [redirected $c get]
+        # What was queued before the role changed is for the master, too.
+        r replicaof no one
+        $c multi
+        $c get k
+        r replicaof 127.0.0.1 $port
+        assert_equal $moved [redirected $c exec]
+        assert_equal {ERR EXEC without MULTI} [redirected $c exec]
+        # Another master, another address.
+        r replicaof localhost 7
+        assert_equal "REDIRECT localhost:7" [redirected $c get k]
+        r replicaof no one
+        assert_equal v [$c get k]
+        $c -close
+        $other -close
+        $some -close
+    }
+
+    test "a client that waits when the server turns replica is sent to the master" {keydb} {
+        set port [free_port]
+        foreach name {knows reads ignores} words {{blpop l 0} {xread block 0 streams s $} {blpop l 0}} {
+            set $name [connect]
+            if {$name ne "ignores"} {
+                [set $name] client capa redirect
+            }
+            if {$name eq "reads"} {
+                [set $name] readonly
+            }
+            [set $name] -send {*}$words
+        }
+        wait_for {[info_field blocked_clients clients] == 3}
+        r replicaof 127.0.0.1 $port
+        assert_error "REDIRECT 127.0.0.1:$port" {$knows -read}
+        assert_equal PONG [$knows ping]
+        foreach c [list $reads $ignores] {
+            assert_error UNBLOCKED* {$c -read}
+            $c -close
+        }
+        r replicaof no one
+        $knows -close
+    }
+}
+
+with_server {active-replica yes .tls 0} {
+    test "an active replica takes writes, and sends nobody away" {keydb} {
+        r client capa redirect
+        r replicaof 127.0.0.1 [free_port]
+        assert_equal OK [r set k v]
+        assert_equal v [r get k]
+        r replicaof no one
+    }
+}
