@@ -322,3 +322,47 @@ with_server {active-replica yes .tls 0} {
         r replicaof no one
     }
 }
+
+# What the files that come with the newer servers set, beside what redis-server 7.0 has; some other value for each.
+set newer_directives {
+    aof-load-corrupt-tail-max-size 1048576  array-slice-size 8192  array-sparse-kmax 12  array-sparse-kmin 4
+    backup-sealed-ttl 60  backupdirname elsewhere  cluster-compatibility-sample-ratio 1
+    cluster-slot-migration-handoff-max-lag-bytes 2097152  cluster-slot-migration-sync-buffer-drain-timeout 60001
+    cluster-slot-migration-write-pause-timeout 10001  cluster-slot-stats-enabled yes  key-memory-histograms yes
+    lookahead 32  repl-rdb-channel yes  replica-full-sync-buffer-limit 268435456  slowlog-entry-max-argc 16
+    slowlog-entry-max-string-len 64  tls-auth-clients-user CN  vset-force-single-threaded-execution yes
+    active-defrag-cycle-us 600  availability-zone az  cluster-announce-client-port 7  cluster-databases 2
+    cluster-manual-failover-timeout 6000  cluster-slot-migration-log-max-len 7  commandlog-execution-slower-than 20000
+    commandlog-large-reply-max-len 64  commandlog-large-request-max-len 64  commandlog-reply-larger-than 2000000
+    commandlog-request-larger-than 2000000  commandlog-slow-execution-max-len 64  dual-channel-replication-enabled yes
+    extended-redis-compatibility yes  hash-seed abc  hide-user-data-from-log no  import-mode no
+    io-threads-do-reads yes  lua-enable-insecure-api yes  max-new-connections-per-cycle 20
+    max-new-tls-connections-per-cycle 2  min-io-threads-avoid-copy-reply 8  min-string-size-avoid-copy-reply 20000
+    min-string-size-avoid-copy-reply-threaded 70000  mptcp yes  prefetch-batch-max-size 32  primaryauth secret
+    primaryuser some  rdb-version-check relaxed  rdma-bind 127.0.0.1  rdma-completion-vector 0  rdma-port 7
+    rdma-rx-size 2097152  repl-mptcp yes  slot-migration-max-failover-repl-bytes -1  tls-auto-reload-interval 60
+}
+
+test "the directives of Redis 8's and Valkey 9's files: each as given, one warning for what has no effect" \
+        {noconn keydb} {
+    set text "# As in those files, aliases and all.\n"
+    dict for {name value} $::newer_directives {
+        append text "$name $value\n"
+    }
+    set port [free_port]
+    set id [server_launch [list [spit [fresh_dir]/server.conf $text] --port $port --dir [fresh_dir] {*}[thread_args]]]
+    wait_for {![process_alive $id] || ![catch {set c [connect -port $port -tls 0]}]}
+    assert {[process_alive $id]} [process_log $id]
+    dict for {name value} $::newer_directives {
+        assert_equal [list $name $value] [$c config get $name]
+    }
+    assert_equal {masterauth secret masteruser some} \
+        [concat [$c config get masterauth] [$c config get masteruser]]
+    set log [process_log $id]
+    foreach {name count} {lookahead 1 hash-seed 1 rdma-port 1 backupdirname 1 tls-auto-reload-interval 0
+        commandlog-reply-larger-than 0 slowlog-entry-max-argc 0 import-mode 0} {
+        assert_equal $count [regexp -all "'$name' is accepted but has no effect" $log] $name
+    }
+    $c -close
+    assert_equal 0 [process_stop $id]
+}
