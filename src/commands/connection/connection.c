@@ -22,6 +22,7 @@
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/tracking.h"
 #include "server/run/dispatch.h"
+#include "server/process/availability_zone.h"
 #include "server/run/rendezvous.h"
 #include "server/upkeep/soft_shutdown.h"
 
@@ -203,7 +204,10 @@ static const char *role_word(void)
 
 static void reply_hello(struct request *request)
 {
-    reply_map(request, 7);
+    char zone[AVAILABILITY_ZONE_BYTES_MOST];
+    const size_t zone_size = availability_zone_copy(zone);
+
+    reply_map(request, zone_size != 0 ? 8 : 7);
     reply_text(request, "server");
     reply_text(request, "redis");
     reply_text(request, "version");
@@ -218,6 +222,10 @@ static void reply_hello(struct request *request)
     reply_text(request, role_word());
     reply_text(request, "modules");
     reply_array(request, 0);
+    if (zone_size != 0) {
+        reply_text(request, "availability_zone");
+        reply_bulk(request, slice_make(zone, zone_size));
+    }
 }
 
 static void cmd_hello(struct request *request)

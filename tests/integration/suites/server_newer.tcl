@@ -323,6 +323,21 @@ with_server {active-replica yes .tls 0} {
     }
 }
 
+with_server {} {
+    foreach ::proto {2 3} {
+        test "HELLO says where the server is, if it was told, RESP$::proto" {keydb} {
+            assert {![dict exists [r hello $::proto] availability_zone]}
+            with_config {availability-zone "zone a"} {
+                set answer [r hello $::proto]
+                assert_equal "zone a" [dict get $answer availability_zone]
+                assert_equal {modules availability_zone} [lrange [dict keys $answer] end-1 end]
+                assert_equal "zone a" [info_field availability_zone server]
+            }
+            assert {![dict exists [r hello 2] availability_zone]}
+        }
+    }
+}
+
 # What the files that come with the newer servers set, beside what redis-server 7.0 has; some other value for each.
 set newer_directives {
     aof-load-corrupt-tail-max-size 1048576  array-slice-size 8192  array-sparse-kmax 12  array-sparse-kmin 4
