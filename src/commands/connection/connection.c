@@ -102,7 +102,8 @@ static void cmd_not_for_us(struct request *request)
 static void cmd_reset(struct request *request)
 {
     const uint32_t session_flags = CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT | CLIENT_NO_EVICT |
-                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER | CLIENT_CAPA_REDIRECT | CLIENT_READONLY;
+                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER | CLIENT_CAPA_REDIRECT | CLIENT_READONLY |
+                                   CLIENT_IMPORT_SOURCE;
     struct client *client = request->client;
 
     pubsub_catch_up(client);
@@ -327,6 +328,14 @@ static void cmd_client_no_touch(struct request *request)
         reply_ok(request);
 }
 
+static void cmd_client_import_source(struct request *request)
+{
+    if (!store_is_importing(request->access->store))
+        reply_error(request, "ERR Server is not in import mode");
+    else if (switch_flag(request, CLIENT_IMPORT_SOURCE))
+        reply_ok(request);
+}
+
 /* What a client may say that this server does not know is no error. */
 static void cmd_client_capa(struct request *request)
 {
@@ -543,6 +552,8 @@ static void cmd_client_help(struct request *request)
         "    Return the id of the client that gets the invalidations of this one; -1: no tracking.",
         "ID",
         "    Return the id of this connection.",
+        "IMPORT-SOURCE (ON|OFF)",
+        "    This connection copies data from another server (import-mode yes): for it no key expires.",
         "INFO",
         "    Return the line of CLIENT LIST for this connection.",
         "KILL <ip:port>",
@@ -618,6 +629,9 @@ static const struct command_row client_subcommands[] = {
      .summary = "Explains the subcommands.", .complexity = "O(1)", .syntax = "CLIENT HELP"},
     {.name = "id", .run = cmd_client_id, .arity = 2, CLIENT_ROW_MINE, .since = "5.0.0",
      .summary = "Returns the unique id of the connection.", .syntax = "CLIENT ID"},
+    {.name = "import-source", .run = cmd_client_import_source, .arity = 3, CLIENT_ROW_MINE, .since = "8.1.0",
+     .summary = "Selects whether the connection copies data from another server, in import mode.",
+     .syntax = "CLIENT IMPORT-SOURCE (ON|OFF)"},
     {.name = "info", .run = cmd_client_info, .arity = 2, CLIENT_ROW_MINE, .since = "6.2.0",
      .summary = "Describes the connection.", .syntax = "CLIENT INFO",
      .tips = "nondeterministic_output"},

@@ -214,6 +214,7 @@ static const struct {
 } special_names[] = {
     {"no-evict", "status", "enabled"},
     {"no-touch", "status", "enabled"},
+    {"import-source", "status", "enabled"},
     {"hello", "protover", "arguments"},
     {"hrandfield", "count", "options"},
     {"zrandmember", "count", "options"},

@@ -117,7 +117,6 @@ static const struct accepted accepted[] = {
     YES_NO("flash-disable-key-cache", NULL, "no", MUTABLE, LATER),
     YES_NO("force-backlog-disk-reserve", NULL, "no", MUTABLE, REPLICATION),
     TEXT("hash-seed", NULL, NULL, 0, OTHERWISE),
-    YES_NO("import-mode", NULL, "no", MUTABLE, REPLICATION),
     YES_NO("io-threads-do-reads", NULL, "no", 0, OTHERWISE),
     YES_NO("key-memory-histograms", NULL, "no", 0, LATER),
     TEXT("list-max-ziplist-entries", NULL, NULL, OPTION_HIDDEN | OPTION_NO_REWRITE, TYPES),

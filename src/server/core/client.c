@@ -590,6 +590,7 @@ void client_card_flags(const struct client_card *card, char letters[sizeof(CLIEN
         {CLIENT_READONLY, 'r'},
         {CLIENT_NO_EVICT, 'e'},
         {CLIENT_NO_TOUCH, 'T'},
+        {CLIENT_IMPORT_SOURCE, 'I'},
     };
     const bool is_queueing = atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0;
     const uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);

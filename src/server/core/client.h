@@ -55,7 +55,8 @@ enum client_flag {
     CLIENT_OF_MASTER = 1 << 24,     /* CLIENT_OBEYED, for the stream of a master */
     CLIENT_AS_MASTER = 1 << 25,     /* may send RREPLAY (DEBUG FORCE-MASTER) */
     CLIENT_CAPA_REDIRECT = 1 << 26, /* CLIENT CAPA redirect: a replica sends it to its master */
-    CLIENT_READONLY = 1 << 27       /* READONLY: then it reads here */
+    CLIENT_READONLY = 1 << 27,      /* READONLY: then it reads here */
+    CLIENT_IMPORT_SOURCE = 1 << 28  /* it copies data from another server (import-mode): for it no key expires */
 };
 
 /* Kinds of subscriptions; prefixes are those of client-side caching. */
@@ -246,7 +247,7 @@ bool client_card_claim(struct client_card *card, enum client_wait how); /* false
 struct buffer;
 void client_card_print(const struct client_card *card, struct buffer *buffer);
 /* Its letters in the field `flags`, with a zero byte behind them. */
-#define CLIENT_FLAG_LETTERS "OSMPxbtRBUreTN"
+#define CLIENT_FLAG_LETTERS "OSMPxbtRBUreTIN"
 void client_card_flags(const struct client_card *card, char letters[sizeof(CLIENT_FLAG_LETTERS)]);
 /* Its letters in the field `capa`, likewise: what it said with CLIENT CAPA. */
 #define CLIENT_CAPA_LETTERS "r"

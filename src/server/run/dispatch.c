@@ -454,6 +454,8 @@ static ALWAYS_INLINE void begin_request(struct request *request, struct client *
 
     access_begin(access, run_time_at(worker, start), exclusive);
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
+    if (UNLIKELY((client->flags & CLIENT_IMPORT_SOURCE) != 0) && store_is_importing(access->store) && !role_follows())
+        access_follow(access);
     access->effects = NULL;
     dispatch_request_init(request, client, job, keys);
     if (UNLIKELY(journal_is_on(&worker->server->journal))) {

@@ -381,3 +381,99 @@ test "the directives of Redis 8's and Valkey 9's files: each as given, one warni
     $c -close
     assert_equal 0 [process_stop $id]
 }
+
+with_server {enable-debug-command yes appendonly yes} {
+    test "CLIENT IMPORT-SOURCE: words and errors" {keydb} {
+        foreach word {on off maybe} {
+            assert_refused "ERR Server is not in import mode" r client import-source $word
+        }
+        foreach words {{} {on off}} {
+            assert_refused "ERR wrong number of arguments for 'client|import-source' command" \
+                r client import-source {*}$words
+        }
+        with_config {import-mode yes} {
+            set c [connect]
+            assert_reply {status OK} $c client import-source ON
+            assert_match "* flags=I *" [$c client info]
+            assert_reply {status OK} $c client import-source off
+            assert_match "* flags=N *" [$c client info]
+            assert_refused "ERR syntax error" r client import-source maybe
+            $c client import-source on
+            $c reset
+            assert_match "* flags=N *" [$c client info]
+            $c -close
+        }
+    }
+
+    test "an import: for its source no key expires, for others it is absent, and none goes" {keydb} {
+        set source [connect]
+        with_config {import-mode yes} {
+            $source client import-source on
+            set expired [info_field expired_keys stats]
+            r set short v px 20
+            assert_equal OK [$source set past v pxat 1000]
+            $source set late v
+            assert_reply {int 1} $source expire late -1
+            $source hset h f v g w
+            assert_equal 1 [$source hpexpireat h 1000 fields 1 f]
+            $source rpush l a b
+            $source pexpireat l 1
+            wait_for {[r get short] eq {}}
+            # Longer than turns of active expiry are apart.
+            pause 300
+            foreach name {short past late l} {
+                assert_equal {0 1} [list [r exists $name] [$source exists $name]] $name
+            }
+            assert_equal {v {} w} [list [$source hget h f] [r hget h f] [r hget h g]]
+            assert_equal {a b} [$source lrange l 0 -1]
+            assert_equal {v v} [list [$source get short] [$source get past]]
+            assert_equal {h l late past short} [lsort [$source keys *]]
+            assert_equal h [r keys *]
+            assert_equal 1000 [$source pexpiretime past]
+            assert_equal v [$source eval {return redis.call('get', 'past')} 1 past]
+            $source multi
+            $source get past
+            assert_equal v [$source exec]
+            # Files have them, and those that load a file keep them.
+            r debug reload
+            assert_equal v [$source get past]
+            r debug loadaof
+            assert_equal {v {a b} v} [list [$source get past] [$source lrange l 0 -1] [$source hget h f]]
+            assert_equal $expired [info_field expired_keys stats]
+            # A write of another client finds nothing.
+            assert_equal 1 [r append past x]
+            assert_equal {x -1} [list [$source get past] [$source pttl past]]
+        }
+        # All goes as ever; to the source, too.
+        wait_for {[r dbsize] == 2}
+        assert_equal {0 x} [list [$source exists late] [r get past]]
+        assert_equal {g w} [r hgetall h]
+        assert_equal {} [$source hget h f]
+        r flushall
+        $source -close
+    }
+
+    test "an import: nothing is evicted, and writes go on" {keydb} {
+        with_config {import-mode yes maxmemory-policy allkeys-random maxmemory 1mb} {
+            set evicted [info_field evicted_keys stats]
+            foreach n {1 2 3 4 5 6 7 8} {
+                assert_equal OK [r set k$n [string repeat x 100000]]
+            }
+            assert_equal {8 0} [list [r dbsize] [expr {[info_field evicted_keys stats] - $evicted}]]
+            r config set import-mode no
+            r get k1
+            wait_for {[r dbsize] < 8}
+            r config set import-mode yes
+        }
+        r flushall
+    }
+}
+
+with_server {active-replica yes} {
+    test "an active replica imports nothing" {keydb} {
+        assert_refused "ERR CONFIG SET failed (possibly related to argument 'import-mode') - an active replica can't\
+            import: its nodes decide together when keys expire" r config set import-mode yes
+        assert_equal {import-mode no} [r config get import-mode]
+        assert_refused "ERR Server is not in import mode" r client import-source on
+    }
+}
