@@ -108,6 +108,7 @@
 #include "server/upkeep/active_expiry.h"
 #include "server/upkeep/cron_runner.h"
 #include "server/upkeep/defrag_cycle.h"
+#include "server/upkeep/import_mode.h"
 #include "server/upkeep/journal_limits.h"
 #include "server/upkeep/shutdown.h"
 #include "server/upkeep/shutdown_wait.h"
@@ -168,7 +169,7 @@ static void lifecycles_setup(void)
         &shutdown_wait_lifecycle, &slot_cycle_lifecycle,    &node_lifecycle,
         &links_lifecycle,         &snapshot_lifecycle,      &snapshot_load_lifecycle,
         &window_cycle_lifecycle,  &sender_lifecycle,        &compare_lifecycle,
-        &metrics_lifecycle,       &wake_later_lifecycle,
+        &metrics_lifecycle,       &wake_later_lifecycle,    &import_mode_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -190,6 +191,7 @@ static void parts_setup(void)
     shutdown_setup();
     active_expiry_setup();
     availability_zone_setup();
+    import_mode_setup();
     certificates_setup();
     tls_peers_setup();
     scripts_setup_options();

@@ -158,9 +158,19 @@ static const char *demand_tls(const struct option_row *row)
     return OPTION_IS(*row->number) ? certificates_demand() : NULL;
 }
 
+static bool print_address(char *text, size_t size)
+{
+    struct master_address address;
+
+    (void)master_address(&address);
+    snprintf(text, size, "%s:%d", address.host, address.port);
+    return address.host[0] != '\0';
+}
+
 void master_setup(void)
 {
     thread_assert_main();
+    role_provide_master(print_address);
     spinlock_init(&master.lock, LOCK_REGISTRY);
     config_on_change("tls-replication", demand_tls);
     config_on_reset_stat(master_reset_stats);

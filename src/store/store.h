@@ -104,7 +104,8 @@ enum store_keeps {
     STORE_KEEPS_FOLLOWING = 1 << 1, /* the master decides */
     /* Active replication: also writes leave what has expired, unless they change the key. Then it goes as part of their
      * change. Otherwise it goes when every node agrees: the last operation is not above F, the deadline below W. */
-    STORE_KEEPS_ACTIVE = 1 << 2
+    STORE_KEEPS_ACTIVE = 1 << 2,
+    STORE_KEEPS_IMPORTING = 1 << 3 /* import-mode: the source of an import decides */
 };
 
 struct store {
@@ -161,6 +162,10 @@ static inline void store_keep_expired(struct store *store, enum store_keeps reas
         (void)atomic_fetch_or_explicit(&store->keeps_expired, reason, memory_order_relaxed);
     else
         (void)atomic_fetch_and_explicit(&store->keeps_expired, ~(unsigned)reason, memory_order_relaxed);
+}
+static inline bool store_is_importing(const struct store *store) /* any thread */
+{
+    return UNLIKELY((atomic_load_explicit(&store->keeps_expired, memory_order_relaxed) & STORE_KEEPS_IMPORTING) != 0);
 }
 void store_set_type(struct store *store, enum value_type type, const struct store_type *of); /* before start */
 /* Memory of an entry with all that it owns, in the allocator's sizes; its stripe is held. `samples`: see value_ops. */

@@ -3,6 +3,7 @@
  * ACL rules and rename-command may name them. */
 #include "commands/shared/families.h"
 
+#include "server/core/client.h"
 #include "server/core/request.h"
 
 /* ------------------------------------------------------------------------------------------------------ cluster -- */
@@ -10,6 +11,30 @@
 static void cmd_no_cluster(struct request *request)
 {
     reply_error(request, "ERR This instance has cluster support disabled");
+}
+
+/* Without a cluster they are for clients that a replica would send to its master (CLIENT CAPA redirect). */
+static void set_readonly(struct request *request, bool reads_here)
+{
+    struct client *client = request->client;
+
+    if ((client->flags & CLIENT_CAPA_REDIRECT) == 0) {
+        cmd_no_cluster(request);
+        return;
+    }
+    client->flags &= ~(uint32_t)CLIENT_READONLY;
+    client->flags |= reads_here ? CLIENT_READONLY : 0;
+    reply_ok(request);
+}
+
+static void cmd_readonly(struct request *request)
+{
+    set_readonly(request, true);
+}
+
+static void cmd_readwrite(struct request *request)
+{
+    set_readonly(request, false);
 }
 
 /* ------------------------------------------------------------------------------------------------------ modules -- */
@@ -195,10 +220,10 @@ const struct command_row standalone_commands[] = {
      .since = "4.0.0", .summary = "Container for commands about modules.",
      .complexity = "Depends on the subcommand.", .syntax = "MODULE subcommand [arg ...]",
      .subcommands = module_subcommands},
-    {.name = "readonly", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
+    {.name = "readonly", .run = cmd_readonly, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
      .categories = "@fast @connection", .group = "cluster", .since = "3.0.0",
-     .summary = "Lets the connection read from a replica of a cluster.", .complexity = "O(1)", .syntax = "READONLY"},
-    {.name = "readwrite", .run = cmd_no_cluster, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
+     .summary = "Lets the connection read from a replica.", .complexity = "O(1)", .syntax = "READONLY"},
+    {.name = "readwrite", .run = cmd_readwrite, .arity = 1, .access = ACCESS_FREE, .flags = "loading stale fast",
      .categories = "@fast @connection", .group = "cluster", .since = "3.0.0", .summary = "Ends READONLY.",
      .complexity = "O(1)", .syntax = "READWRITE"},
     {.name = "restore-asking", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,

@@ -16,7 +16,7 @@ static const struct {
     {"ID", FILTER_ID},           {"TYPE", FILTER_TYPE},   {"ADDR", FILTER_ADDR}, {"LADDR", FILTER_LADDR},
     {"IP", FILTER_IP},           {"USER", FILTER_USER},   {"NAME", FILTER_NAME}, {"LIB-NAME", FILTER_LIB_NAME},
     {"LIB-VER", FILTER_LIB_VER}, {"FLAGS", FILTER_FLAGS}, {"DB", FILTER_DB},     {"MAXAGE", FILTER_MAXAGE},
-    {"IDLE", FILTER_IDLE},
+    {"CAPA", FILTER_CAPA},       {"IDLE", FILTER_IDLE},
 };
 
 static int shown_size(struct slice word)
@@ -98,12 +98,12 @@ static bool parse_seconds(struct request *request, uint32_t index, const char *w
     return false;
 }
 
-static bool parse_flags(struct request *request, struct slice flags)
+static bool parse_letters(struct request *request, struct slice letters, const char *known, const char *what)
 {
-    for (size_t i = 0; i < flags.size; i++) {
-        if (strchr(CLIENT_FLAG_LETTERS, flags.data[i]) == NULL || flags.data[i] == '\0') {
-            reply_errorf(request, "ERR Unknown flags found in the provided filter: %.*s", shown_size(flags),
-                         flags.data);
+    for (size_t i = 0; i < letters.size; i++) {
+        if (strchr(known, letters.data[i]) == NULL || letters.data[i] == '\0') {
+            reply_errorf(request, "ERR Unknown %s found in the provided filter: %.*s", what, shown_size(letters),
+                         letters.data);
             return false;
         }
     }
@@ -128,7 +128,9 @@ static bool parse_value(struct client_filter *filter, enum client_filter_kind ki
     case FILTER_USER:
         return parse_user(request, text);
     case FILTER_FLAGS:
-        return parse_flags(request, text);
+        return parse_letters(request, text, CLIENT_FLAG_LETTERS, "flags");
+    case FILTER_CAPA:
+        return parse_letters(request, text, CLIENT_CAPA_LETTERS, "capa");
     case FILTER_DB:
         return request_arg_range(request, *index, 0, (int64_t)request->access->store->database_count - 1, number,
                                  "ERR DB index is out of range");
@@ -233,16 +235,29 @@ static bool is_text(const char *text, struct slice wanted)
     return slice_equal_text(wanted, text != NULL ? text : "");
 }
 
-static bool has_flags(const struct client_card *card, struct slice flags)
+static bool has_all(const char *letters, struct slice wanted)
+{
+    for (size_t i = 0; i < wanted.size; i++) {
+        if (strchr(letters, wanted.data[i]) == NULL)
+            return false;
+    }
+    return true;
+}
+
+static bool has_flags(const struct client_card *card, struct slice wanted)
 {
     char letters[sizeof(CLIENT_FLAG_LETTERS)];
 
     client_card_flags(card, letters);
-    for (size_t i = 0; i < flags.size; i++) {
-        if (strchr(letters, flags.data[i]) == NULL)
-            return false;
-    }
-    return true;
+    return has_all(letters, wanted);
+}
+
+static bool has_capa(const struct client_card *card, struct slice wanted)
+{
+    char letters[sizeof(CLIENT_CAPA_LETTERS)];
+
+    client_card_capa(card, letters);
+    return has_all(letters, wanted);
 }
 
 static bool matches(const struct client_filter *filter, enum client_filter_kind kind, bool is_not,
@@ -272,6 +287,8 @@ static bool matches(const struct client_filter *filter, enum client_filter_kind 
         return is_text(card->library_version, text);
     case FILTER_FLAGS:
         return has_flags(card, text);
+    case FILTER_CAPA:
+        return has_capa(card, text);
     case FILTER_DB:
         return (int64_t)atomic_load_explicit(&card->db, memory_order_relaxed) == number;
     case FILTER_MAXAGE:

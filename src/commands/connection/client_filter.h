@@ -24,6 +24,7 @@ enum client_filter_kind {
     FILTER_LIB_VER,
     FILTER_FLAGS,
     FILTER_DB,
+    FILTER_CAPA,
     FILTER_MAXAGE,
     FILTER_IDLE,
     FILTER_KINDS

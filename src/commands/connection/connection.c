@@ -22,6 +22,7 @@
 #include "server/pubsub/pubsub.h"
 #include "server/pubsub/tracking.h"
 #include "server/run/dispatch.h"
+#include "server/process/availability_zone.h"
 #include "server/run/rendezvous.h"
 #include "server/upkeep/soft_shutdown.h"
 
@@ -101,7 +102,8 @@ static void cmd_not_for_us(struct request *request)
 static void cmd_reset(struct request *request)
 {
     const uint32_t session_flags = CLIENT_REPLY_OFF | CLIENT_REPLY_SKIP | CLIENT_REPLY_SKIP_NEXT | CLIENT_NO_EVICT |
-                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER;
+                                   CLIENT_NO_TOUCH | CLIENT_AS_MASTER | CLIENT_CAPA_REDIRECT | CLIENT_READONLY |
+                                   CLIENT_IMPORT_SOURCE;
     struct client *client = request->client;
 
     pubsub_catch_up(client);
@@ -203,7 +205,10 @@ static const char *role_word(void)
 
 static void reply_hello(struct request *request)
 {
-    reply_map(request, 7);
+    char zone[AVAILABILITY_ZONE_BYTES_MOST];
+    const size_t zone_size = availability_zone_copy(zone);
+
+    reply_map(request, zone_size != 0 ? 8 : 7);
     reply_text(request, "server");
     reply_text(request, "redis");
     reply_text(request, "version");
@@ -218,6 +223,10 @@ static void reply_hello(struct request *request)
     reply_text(request, role_word());
     reply_text(request, "modules");
     reply_array(request, 0);
+    if (zone_size != 0) {
+        reply_text(request, "availability_zone");
+        reply_bulk(request, slice_make(zone, zone_size));
+    }
 }
 
 static void cmd_hello(struct request *request)
@@ -317,6 +326,24 @@ static void cmd_client_no_touch(struct request *request)
 {
     if (switch_flag(request, CLIENT_NO_TOUCH))
         reply_ok(request);
+}
+
+static void cmd_client_import_source(struct request *request)
+{
+    if (!store_is_importing(request->access->store))
+        reply_error(request, "ERR Server is not in import mode");
+    else if (switch_flag(request, CLIENT_IMPORT_SOURCE))
+        reply_ok(request);
+}
+
+/* What a client may say that this server does not know is no error. */
+static void cmd_client_capa(struct request *request)
+{
+    for (uint32_t i = 2; i < request->arg_count; i++) {
+        if (request_arg_is(request, i, "redirect"))
+            request->client->flags |= CLIENT_CAPA_REDIRECT;
+    }
+    reply_ok(request);
 }
 
 static void cmd_client_reply(struct request *request)
@@ -517,12 +544,16 @@ static void cmd_client_help(struct request *request)
     static const char *const lines[] = {
         "CACHING (YES|NO)",
         "    Select whether the keys of the next command are tracked, with OPTIN or OPTOUT.",
+        "CAPA <capability> [<capability> ...]",
+        "    Tell the server what this client knows. redirect: a replica sends it to its master with -REDIRECT.",
         "GETNAME",
         "    Return the name of this connection.",
         "GETREDIR",
         "    Return the id of the client that gets the invalidations of this one; -1: no tracking.",
         "ID",
         "    Return the id of this connection.",
+        "IMPORT-SOURCE (ON|OFF)",
+        "    This connection copies data from another server (import-mode yes): for it no key expires.",
         "INFO",
         "    Return the line of CLIENT LIST for this connection.",
         "KILL <ip:port>",
@@ -534,9 +565,8 @@ static void cmd_client_help(struct request *request)
         "    * LADDR (<ip:port>|<unixsocket>:0): address of the server",
         "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
         "    * USER <username>",
-        "    * IP <ip>, NAME <name>, LIB-NAME <name>, LIB-VER <version>, DB <number>, FLAGS <letters>: as CLIENT LIST "
-        "has",
-        "      them",
+        "    * IP <ip>, NAME <name>, LIB-NAME <name>, LIB-VER <version>, DB <number>, FLAGS <letters>, CAPA <letters>:",
+        "      as CLIENT LIST has them",
         "    * MAXAGE <seconds>: minimum age",
         "    * IDLE <seconds>: minimum time since the last command",
         "    * SKIPME (YES|NO): skip this connection (default: yes)",
@@ -574,6 +604,7 @@ static void cmd_client_help(struct request *request)
 #define CLIENT_FILTERS                                                                                \
     "ID client-id [client-id ...]|TYPE (normal|master|slave|replica|pubsub|primary)|USER username|"   \
     "ADDR ip:port|LADDR ip:port|IP ip|NAME name|LIB-NAME lib-name|LIB-VER lib-ver|DB db|FLAGS flags|" \
+    "CAPA capa|"                                                                                      \
     "SKIPME (YES|NO)|MAXAGE maxage|IDLE idle"
 
 #define CLIENT_ROW_MINE                                                                                   \
@@ -587,6 +618,8 @@ static void cmd_client_help(struct request *request)
 static const struct command_row client_subcommands[] = {
     {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Selects whether the keys of the next command are tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
+    {.name = "capa", .run = cmd_client_capa, .arity = -3, CLIENT_ROW_MINE, .since = "8.0.0",
+     .summary = "Tells the server what the client knows.", .syntax = "CLIENT CAPA capability [capability ...]"},
     {.name = "getname", .run = cmd_client_getname, .arity = 2, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Returns the name of the connection.", .syntax = "CLIENT GETNAME"},
     {.name = "getredir", .run = cmd_client_getredir, .arity = 2, CLIENT_ROW_MINE, .since = "6.0.0",
@@ -596,6 +629,9 @@ static const struct command_row client_subcommands[] = {
      .summary = "Explains the subcommands.", .complexity = "O(1)", .syntax = "CLIENT HELP"},
     {.name = "id", .run = cmd_client_id, .arity = 2, CLIENT_ROW_MINE, .since = "5.0.0",
      .summary = "Returns the unique id of the connection.", .syntax = "CLIENT ID"},
+    {.name = "import-source", .run = cmd_client_import_source, .arity = 3, CLIENT_ROW_MINE, .since = "8.1.0",
+     .summary = "Selects whether the connection copies data from another server, in import mode.",
+     .syntax = "CLIENT IMPORT-SOURCE (ON|OFF)"},
     {.name = "info", .run = cmd_client_info, .arity = 2, CLIENT_ROW_MINE, .since = "6.2.0",
      .summary = "Describes the connection.", .syntax = "CLIENT INFO",
      .tips = "nondeterministic_output"},

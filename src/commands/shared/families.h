@@ -24,7 +24,7 @@
     DO(config_commands)                           \
     DO(info_commands)                             \
     DO(lolwut_commands)                           \
-    DO(slowlog_commands)                          \
+    DO(command_log_commands)                      \
     DO(latency_commands)                          \
     DO(memory_commands)                           \
     DO(member_expiry_commands)                    \

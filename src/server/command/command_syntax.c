@@ -205,6 +205,7 @@ static const struct naming choice_names[] = {
     {"key|\"\"", "key_or_empty_string"}, {"ID|TYPE|USER|ADDR|LADDR|SKIPME|MAXAGE", "new-format"},
     {"ip:port|new-format", "filter"}, {"NORMAL|MASTER|SLAVE|REPLICA|PUBSUB", "normal_master_slave_pubsub"},
     {"NOSAVE|SAVE", "nosave_save"}, {"HARD|SOFT", "hard_soft"}, {"TIMEOUT|ERROR", "timeout_error"},
+    {"SLOW|LARGE_REQUEST|LARGE_REPLY", "type"},
 };
 /* clang-format on */
 
@@ -214,6 +215,7 @@ static const struct {
 } special_names[] = {
     {"no-evict", "status", "enabled"},
     {"no-touch", "status", "enabled"},
+    {"import-source", "status", "enabled"},
     {"hello", "protover", "arguments"},
     {"hrandfield", "count", "options"},
     {"zrandmember", "count", "options"},

@@ -256,6 +256,28 @@ bool client_end_wait(struct client *client, uint64_t wait_count)
     return client->on_unblock == NULL || client_card_claim(&client->card, CLIENT_WAIT_NONE);
 }
 
+bool client_is_for_master(const struct client *client, uint32_t command_flags)
+{
+    const uint32_t kinds = (client->flags & CLIENT_READONLY) != 0 ? COMMAND_WRITE : COMMAND_WRITE | COMMAND_READONLY;
+
+    client_assert_owned(client);
+    return (client->flags & CLIENT_CAPA_REDIRECT) != 0 && role_follows() && (command_flags & kinds) != 0;
+}
+
+/* It waited here for what only a master can give. */
+static void end_for_role(struct client *client)
+{
+    const uint32_t command_id = atomic_load_explicit(&client->card.command_id, memory_order_relaxed);
+    char error[ROLE_REDIRECT_SPACE];
+
+    if (client_is_for_master(client, command_at(command_id)->flags) && role_redirect(error)) {
+        client->on_unblock(client, error);
+        return;
+    }
+    client->on_unblock(client, role_unblock_error);
+    conn_close_after_flush(&client->conn);
+}
+
 void client_serve_unblock(struct client *client)
 {
     uint32_t how = atomic_load(&client->card.wait);
@@ -269,8 +291,7 @@ void client_serve_unblock(struct client *client)
     } else if (how == CLIENT_WAIT_ERROR) {
         client->on_unblock(client, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
     } else {
-        client->on_unblock(client, role_unblock_error);
-        conn_close_after_flush(&client->conn); /* it waited here for what only a master can give */
+        end_for_role(client);
     }
 }
 
@@ -566,8 +587,10 @@ void client_card_flags(const struct client_card *card, char letters[sizeof(CLIEN
         {CLIENT_TRACKING_BROKEN, 'R'},
         {CLIENT_TRACKING_BCAST, 'B'},
         {CLIENT_UNIX, 'U'},
+        {CLIENT_READONLY, 'r'},
         {CLIENT_NO_EVICT, 'e'},
         {CLIENT_NO_TOUCH, 'T'},
+        {CLIENT_IMPORT_SOURCE, 'I'},
     };
     const bool is_queueing = atomic_load_explicit(&card->queued_count, memory_order_relaxed) >= 0;
     const uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
@@ -580,6 +603,13 @@ void client_card_flags(const struct client_card *card, char letters[sizeof(CLIEN
     if (count == 0)
         letters[count++] = 'N';
     letters[count] = '\0';
+}
+
+void client_card_capa(const struct client_card *card, char letters[sizeof(CLIENT_CAPA_LETTERS)])
+{
+    const uint32_t flags = atomic_load_explicit(&card->flags, memory_order_relaxed);
+
+    strcpy(letters, (flags & CLIENT_CAPA_REDIRECT) != 0 ? "r" : "");
 }
 
 uint64_t client_card_memory_bytes(const struct client_card *card)
@@ -608,7 +638,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     uint64_t query_capacity = atomic_load_explicit(&card->query_capacity, memory_order_relaxed);
     uint64_t read_bytes = atomic_load_explicit(&card->read_bytes, memory_order_relaxed);
     uint64_t output_bytes = atomic_load_explicit(&card->output_bytes, memory_order_relaxed);
-    char letters[sizeof(CLIENT_FLAG_LETTERS)];
+    char letters[sizeof(CLIENT_FLAG_LETTERS)], capa[sizeof(CLIENT_CAPA_LETTERS)];
 
     assert(card->worker == NULL || spinlock_is_mine(&card->worker->roster_lock) || worker_is_mine(card->worker));
     buffer_printf(buffer,
@@ -640,11 +670,16 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
         buffer_append_text(buffer, "NULL");
     else
         buffer_append_slice(buffer, command_at(command_id)->full_name);
-    buffer_printf(buffer, " user=%s redir=%lld resp=%u lib-name=%s lib-ver=%s tot-net-in=%llu tot-net-out=%llu",
+    client_card_capa(card, capa);
+    buffer_printf(buffer,
+                  " user=%s redir=%lld resp=%u lib-name=%s lib-ver=%s io-thread=%u tot-net-in=%llu tot-net-out=%llu "
+                  "tot-cmds=%llu capa=%s",
                   card->user_name, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
                   atomic_load_explicit(&card->proto, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",
                   card->library_version != NULL ? card->library_version : "",
+                  card->worker != NULL ? card->worker->index : 0,
                   (unsigned long long)atomic_load_explicit(&card->bytes_in, memory_order_relaxed),
-                  (unsigned long long)atomic_load_explicit(&card->bytes_out, memory_order_relaxed));
+                  (unsigned long long)atomic_load_explicit(&card->bytes_out, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->command_count, memory_order_relaxed), capa);
 }

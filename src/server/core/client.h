@@ -51,9 +51,12 @@ enum client_flag {
     CLIENT_REPLY_ASIDE = 1 << 21, /* its replies go to client->aside */
     /* A replica, which has asked for the stream of changes: its connection is for that alone. */
     CLIENT_REPLICA = 1 << 22,
-    CLIENT_MASTER = 1 << 23,    /* only on a card: the link to the master, which is no client */
-    CLIENT_OF_MASTER = 1 << 24, /* CLIENT_OBEYED, for the stream of a master */
-    CLIENT_AS_MASTER = 1 << 25  /* may send RREPLAY (DEBUG FORCE-MASTER) */
+    CLIENT_MASTER = 1 << 23,        /* only on a card: the link to the master, which is no client */
+    CLIENT_OF_MASTER = 1 << 24,     /* CLIENT_OBEYED, for the stream of a master */
+    CLIENT_AS_MASTER = 1 << 25,     /* may send RREPLAY (DEBUG FORCE-MASTER) */
+    CLIENT_CAPA_REDIRECT = 1 << 26, /* CLIENT CAPA redirect: a replica sends it to its master */
+    CLIENT_READONLY = 1 << 27,      /* READONLY: then it reads here */
+    CLIENT_IMPORT_SOURCE = 1 << 28  /* it copies data from another server (import-mode): for it no key expires */
 };
 
 /* Kinds of subscriptions; prefixes are those of client-side caching. */
@@ -117,6 +120,7 @@ struct client_card {
     _Atomic uint64_t output_pieces;    /* number of pieces of unsent output after the first one */
     _Atomic uint64_t multi_bytes;      /* memory of the queued commands */
     _Atomic uint64_t bytes_in, bytes_out;
+    _Atomic uint64_t command_count; /* commands that have run for it */
 };
 
 struct client {
@@ -200,6 +204,8 @@ void client_block(struct client *client, void (*on_unblock)(struct client *clien
 must_check bool client_end_wait(struct client *client, uint64_t wait_count); /* ends the wait with that number */
 void client_unblock(struct client *client);       /* sends the reply and continues with the input */
 void client_serve_unblock(struct client *client); /* the worker, for CLIENT_REQUEST_UNBLOCK */
+/* True if a command with these flags is not for this server, which follows a master, but for that (role_redirect). */
+must_check bool client_is_for_master(const struct client *client, uint32_t command_flags);
 /* Leaves MULTI and unwatches all keys. */
 void client_reset_transaction(struct client *client);
 void client_unwatch(struct client *client);
@@ -241,5 +247,8 @@ bool client_card_claim(struct client_card *card, enum client_wait how); /* false
 struct buffer;
 void client_card_print(const struct client_card *card, struct buffer *buffer);
 /* Its letters in the field `flags`, with a zero byte behind them. */
-#define CLIENT_FLAG_LETTERS "OSMPxbtRBUeTN"
+#define CLIENT_FLAG_LETTERS "OSMPxbtRBUreTIN"
 void client_card_flags(const struct client_card *card, char letters[sizeof(CLIENT_FLAG_LETTERS)]);
+/* Its letters in the field `capa`, likewise: what it said with CLIENT CAPA. */
+#define CLIENT_CAPA_LETTERS "r"
+void client_card_capa(const struct client_card *card, char letters[sizeof(CLIENT_CAPA_LETTERS)]);

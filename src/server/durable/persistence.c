@@ -146,7 +146,8 @@ static void make_plan(struct plan *plan)
         .lfu = {(uint32_t)OPTION_GET(option_lfu_log_factor), (uint32_t)OPTION_GET(option_lfu_decay_time)},
         .aux = plan->aux,
         .libraries = libraries_each,
-        .with_expired = role_follows(), /* the master's stream says when they go, or that they stay */
+        /* The master's stream says when they go, or that they stay; or an import's source. */
+        .with_expired = role_follows() || store_is_importing(server_instance()->store),
         .starts_writeback = rdb_starts_writeback(),
         .key_delay_us = rdb_save_delay_us(),
     };
@@ -625,8 +626,9 @@ void persistence_fill_load(struct rdb_load_request *request, struct access *acce
     gate_assert_alone();
     *request = (struct rdb_load_request){.access = access,
                                          .limits = state.limits(),
-                                         /* the master says when they go, or the frontiers */
-                                         .keeps_expired = role_follows() || data_order_is_wanted(),
+                                         /* the master says when they go, or the frontiers, or an import */
+                                         .keeps_expired = role_follows() || data_order_is_wanted() ||
+                                                          store_is_importing(access->store),
                                          .library = libraries_load,
                                          .origin = data_order_is_wanted() ? data_order_origin : NULL,
                                          .checks_sum = rdb_file_options().checksums && !rdb_skips_checksums(),

@@ -295,10 +295,12 @@ static struct eviction_rule rule_of(int64_t policy)
     return rule;
 }
 
-/* In a pause nothing changes, and a master decides for its replicas. */
+/* In a pause nothing changes, and a master decides for its replicas, as the source of an import does. */
 static bool nothing_may_go(const struct store *store)
 {
-    return (atomic_load_explicit(&store->keeps_expired, memory_order_relaxed) & STORE_KEEPS_PAUSED) != 0 ||
+    const unsigned keeps = STORE_KEEPS_PAUSED | STORE_KEEPS_IMPORTING;
+
+    return (atomic_load_explicit(&store->keeps_expired, memory_order_relaxed) & keeps) != 0 ||
            atomic_load(&limit_ignored);
 }
 

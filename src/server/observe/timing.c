@@ -14,8 +14,8 @@
 #include "server/core/request.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/observe/command_log.h"
 #include "server/observe/latency.h"
-#include "server/observe/slowlog.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,9 +103,6 @@ static const struct option_row timing_options[] = {
     ROW_INT("slowlog-log-slower-than", &option_slowlog_slower_than, 10000, -1, INT64_MAX, OPTION_MUTABLE,
             "Microseconds from which on a command enters the slow log; -1: never.", .apply = apply_thresholds,
             .alias = "commandlog-execution-slower-than"),
-    ROW_INT("slowlog-max-len", &option_slowlog_max_len, 128, 0, INT64_MAX, OPTION_MUTABLE,
-            "Largest number of entries in the slow log.", .apply = slowlog_apply,
-            .alias = "commandlog-slow-execution-max-len"),
     ROW_INT("latency-monitor-threshold", &option_latency_threshold, 0, 0, INT64_MAX, OPTION_MUTABLE,
             "Milliseconds from which on LATENCY records an event; 0: never.", .apply = apply_thresholds),
     ROW_BOOL("latency-tracking", &option_latency_tracking, 1, OPTION_MUTABLE,
@@ -119,7 +116,7 @@ void timing_setup(void)
     gate_assert_main_alone();
     tick_setup();
     spinlock_init(&shared.lock, LOCK_REGISTRY);
-    slowlog_setup();
+    command_log_setup();
     latency_setup();
     config_add_rows(timing_options, countof(timing_options));
     config_on_reset_stat(timing_reset);
@@ -204,7 +201,7 @@ void timing_tell(const struct request *request, uint64_t us)
     worker_assert_self(request->worker);
     latency_add((command->flags & COMMAND_FAST) != 0 ? LATENCY_FAST_COMMAND : LATENCY_COMMAND, (int64_t)(us / 1000));
     if (slower_than >= 0 && us >= (uint64_t)slower_than && (command->flags & COMMAND_SKIP_SLOWLOG) == 0)
-        slowlog_add(request, us);
+        command_log_add(COMMAND_LOG_SLOW, request, us);
 }
 
 void timing_attend(const struct request *request, uint64_t span)
@@ -352,7 +349,7 @@ void timing_teardown(void)
     gate_assert_main_alone();
     forget(shared.before, shared.command_count);
     shared.before = NULL;
-    slowlog_reset();
+    command_log_teardown();
 }
 
 static bool start(struct server *server)

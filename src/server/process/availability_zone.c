@@ -10,18 +10,16 @@
 
 static struct option_string option_availability_zone; /* global: option storage; never NULL */
 
-enum { ZONE_BYTES_MOST = 256 };
-
 static struct {
-    struct spinlock lock;                        /* rank LOCK_REGISTRY */
-    char text[ZONE_BYTES_MOST] GUARDED_BY(lock); /* the option's value: INFO does not wait for the gate */
+    struct spinlock lock;                                     /* rank LOCK_REGISTRY */
+    char text[AVAILABILITY_ZONE_BYTES_MOST] GUARDED_BY(lock); /* the option's value: INFO does not wait for the gate */
     size_t size GUARDED_BY(lock);
 } zone;
 
 static const char *apply(const struct option_row *row)
 {
     gate_assert_alone();
-    assert(option_availability_zone.size <= ZONE_BYTES_MOST);
+    assert(option_availability_zone.size <= AVAILABILITY_ZONE_BYTES_MOST);
     (void)row;
     spinlock_acquire(&zone.lock);
     zone.size = option_availability_zone.size;
@@ -36,7 +34,7 @@ static const char *check(const struct option_row *row, int64_t number, struct sl
 {
     (void)row;
     (void)number;
-    if (text.size > ZONE_BYTES_MOST)
+    if (text.size > AVAILABILITY_ZONE_BYTES_MOST)
         return "argument must be no longer than 256 bytes";
     for (size_t i = 0; i < text.size; i++) {
         if (text.data[i] == '\r' || text.data[i] == '\n')
@@ -47,7 +45,7 @@ static const char *check(const struct option_row *row, int64_t number, struct sl
 
 static const struct option_row rows[] = {
     ROW_STRING("availability-zone", &option_availability_zone, "", OPTION_MUTABLE,
-               "Where the server is, for clients; INFO server shows it.", .check = check, .apply = apply),
+               "Where the server is, for clients; INFO server and HELLO show it.", .check = check, .apply = apply),
 };
 
 void availability_zone_setup(void)
@@ -63,18 +61,24 @@ void availability_zone_start(void)
     (void)apply(NULL);
 }
 
-static void append(struct buffer *buffer, const void *picture)
+size_t availability_zone_copy(char text[AVAILABILITY_ZONE_BYTES_MOST])
 {
-    char text[ZONE_BYTES_MOST];
     size_t size;
 
-    (void)picture;
     spinlock_acquire(&zone.lock);
     size = zone.size;
-    assert(size <= sizeof(text));
+    assert(size <= AVAILABILITY_ZONE_BYTES_MOST);
     memcpy(text, zone.text, size);
     spinlock_release(&zone.lock);
-    buffer_append(buffer, text, size);
+    return size;
+}
+
+static void append(struct buffer *buffer, const void *picture)
+{
+    char text[AVAILABILITY_ZONE_BYTES_MOST];
+
+    (void)picture;
+    buffer_append(buffer, text, availability_zone_copy(text));
 }
 
 const struct info_row availability_zone_info[] = {

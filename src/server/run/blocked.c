@@ -15,6 +15,7 @@
 #include "server/core/run_time.h"
 #include "server/core/server.h"
 #include "server/core/worker.h"
+#include "server/observe/command_log.h"
 #include "server/observe/timing.h"
 #include "server/pubsub/telling.h"
 #include "server/run/dispatch.h"
@@ -114,6 +115,19 @@ static void on_timeout(struct loop *loop, struct loop_timer *timer)
         end_unserved(blocked, NULL);
 }
 
+/* Its request was told of when it was blocked. */
+static void log_served(struct worker *worker, const struct blocked *blocked)
+{
+    const struct request request = {.command = blocked->command,
+                                    .args = blocked->words.args,
+                                    .arg_count = blocked->words.arg_count,
+                                    .client = blocked->client,
+                                    .worker = worker};
+
+    timing_tell(&request, blocked->served_us);
+    command_log_tell_reply(&request, output_size(&blocked->reply));
+}
+
 static void deliver(struct worker *worker, struct mail *mail)
 {
     struct blocked *blocked = container_of(mail, struct blocked, mail);
@@ -128,12 +142,7 @@ static void deliver(struct worker *worker, struct mail *mail)
     atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
     if (UNLIKELY(blocked->refusal.verdict != ACL_ALLOWED))
         acl_note_refusal(client, blocked->refusal, ACL_CONTEXT_TOPLEVEL, blocked->command, blocked->words.args);
-    timing_tell(&(struct request){.command = blocked->command,
-                                  .args = blocked->words.args,
-                                  .arg_count = blocked->words.arg_count,
-                                  .client = client,
-                                  .worker = worker},
-                blocked->served_us);
+    log_served(worker, blocked);
     if (blocked->written_offset != 0)
         client->written_offset = blocked->written_offset;
     output_splice(output_of(blocked), &blocked->reply);

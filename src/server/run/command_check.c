@@ -5,6 +5,7 @@
 #include "server/acl/acl_client.h"
 #include "server/config/command_block.h"
 #include "server/core/deferred_log.h"
+#include "server/core/role.h"
 #include "server/core/worker.h"
 #include "server/durable/aof_writer.h"
 #include "server/durable/file_options.h"
@@ -209,6 +210,19 @@ static bool refused_without_data(struct request *request, const struct client *c
     return true;
 }
 
+/* A client that knows to go to the master gets its address. Before the link's state, and before READONLY. */
+static COLD bool refused_for_master(struct request *request, const struct client *client, const struct job *job)
+{
+    const bool is_exec = job->command->row->access == ACCESS_TRANSACTION && client->transaction != NULL;
+    char error[ROLE_REDIRECT_SPACE];
+
+    if (!client_is_for_master(client, is_exec ? transaction_flags(client->transaction) : flags_of(job)) ||
+        !role_redirect(error))
+        return false;
+    reply_error(request, error);
+    return true;
+}
+
 /* A script keeps its locks: only commands that need none may run. */
 static bool may_run_inside(const struct job *job)
 {
@@ -282,6 +296,8 @@ bool command_check_refuses(struct client *client, const struct job *job)
     else if (UNLIKELY((client->flags & CLIENT_MONITOR) != 0) &&
              (command->flags & (COMMAND_READONLY | COMMAND_WRITE | COMMAND_MAY_REPLICATE)) != 0)
         reply_error(&request, "ERR Replica can't interact with the keyspace");
+    else if (UNLIKELY((client->flags & CLIENT_CAPA_REDIRECT) != 0) && refused_for_master(&request, client, job))
+        ; /* likewise */
     else if (UNLIKELY(client->worker->reentrant) && !may_run_inside(job))
         refuse_for(&request, busy_error());
     else if (UNLIKELY(memory_limit_is_reached()) && !client->worker->reentrant && lacks_memory(client, job))

@@ -22,6 +22,7 @@
 #include "server/core/stats_info.h"
 #include "server/durable/loading.h"
 #include "server/memory/memory_limit.h"
+#include "server/observe/command_log.h"
 #include "server/observe/timing.h"
 #include "server/pubsub/monitor.h"
 #include "server/pubsub/telling.h"
@@ -262,6 +263,31 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     return measure(request, start);
 }
 
+/* Its reply begins behind `before` bytes of output. What CLIENT REPLY drops is no reply. */
+static NOINLINE COLD void tell_sizes(const struct request *request, size_t before)
+{
+    const size_t size = output_size(request->out);
+
+    if (request->again)
+        return;
+    command_log_tell_request(request);
+    if (!request->blocked && request->out != &request->worker->sink)
+        command_log_tell_reply(request, size > before ? size - before : 0);
+}
+
+/* The same for a command of a client, not of a script: it is told of if it or its reply is large. args_bytes: the sizes
+ * of its arguments. */
+static ALWAYS_INLINE uint64_t execute_sized(struct request *request, uint64_t start, size_t args_bytes)
+{
+    const size_t before = output_size(request->out);
+    const uint64_t end = execute(request, start);
+    const size_t framed_bytes = args_bytes + ((size_t)request->arg_count + 1) * (RESP_HEADER_BYTES + 2);
+
+    if (UNLIKELY(command_log_may_take(framed_bytes, output_size(request->out) - before)))
+        tell_sizes(request, before);
+    return end;
+}
+
 size_t dispatch_query_bytes(const struct request *request)
 {
     const struct job *jobs = request->worker->run.jobs;
@@ -428,6 +454,8 @@ static ALWAYS_INLINE void begin_request(struct request *request, struct client *
 
     access_begin(access, run_time_at(worker, start), exclusive);
     access->no_touch = (client->flags & CLIENT_NO_TOUCH) != 0;
+    if (UNLIKELY((client->flags & CLIENT_IMPORT_SOURCE) != 0) && store_is_importing(access->store) && !role_follows())
+        access_follow(access);
     access->effects = NULL;
     dispatch_request_init(request, client, job, keys);
     if (UNLIKELY(journal_is_on(&worker->server->journal))) {
@@ -461,7 +489,7 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     struct request request;
 
     begin_request(&request, client, job, keys, exclusive, start);
-    start = execute(&request, start);
+    start = execute_sized(&request, start, job->words.size_bytes);
     finish_request(&request, in_group);
     return start;
 }
@@ -471,6 +499,7 @@ static ALWAYS_INLINE void count_commands(struct client *client, const struct job
 {
     counter_add(&client->worker->stats.commands_processed, count);
     counter_add(&client->worker->stats.command_ticks, ticks);
+    counter_add(&client->card.command_count, count);
     atomic_store_explicit(&client->card.command_id, last->command->id, memory_order_relaxed);
 }
 
@@ -481,6 +510,15 @@ static void run_command(struct client *client, const struct job *job, const stru
 
     telling_noted(client->worker);
     count_commands(client, job, 1, end - start);
+}
+
+static size_t args_bytes(const struct slice *args, uint32_t arg_count)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < arg_count; i++)
+        bytes += args[i].size;
+    return bytes;
 }
 
 void dispatch_run_nested(struct request *outer, const struct command *command, const struct slice *args,
@@ -496,10 +534,11 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     request_set_keys(&request, keys, key_count);
     request_set_blobs(&request, blobs, blob_count);
     request.in_exec = true;
-    (void)execute(&request, tick_now());
+    (void)execute_sized(&request, tick_now(), args_bytes(args, arg_count));
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_read(&request);
     counter_add(&outer->worker->stats.commands_processed, 1);
+    counter_add(&outer->client->card.command_count, 1);
 }
 
 void dispatch_call(struct request *outer, const struct nested_call *call)
@@ -756,7 +795,7 @@ static enum run_result run_walk_command(struct client *client, const struct job 
         uint64_t start = tick_now(), end;
 
         begin_request(&request, client, job, keys, false, start);
-        end = execute(&request, start);
+        end = execute_sized(&request, start, job->words.size_bytes);
         if (!request.again) {
             finish_request(&request, false);
             telling_noted(worker);
@@ -841,7 +880,8 @@ static bool may_group_client(const struct client *client)
 {
     const uint32_t asked = CLIENT_AUTHENTICATED | CLIENT_MONITOR | CLIENT_PUBSUB | CLIENT_RESTRICTED | CLIENT_REPLICA;
 
-    return (client->flags & asked) == CLIENT_AUTHENTICATED;
+    return (client->flags & asked) == CLIENT_AUTHENTICATED &&
+           (LIKELY((client->flags & CLIENT_CAPA_REDIRECT) == 0) || !role_follows());
 }
 
 static bool may_group(const struct job *job, uint32_t alone)

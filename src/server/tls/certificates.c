@@ -31,7 +31,8 @@ struct file_stamps {
     } files[FILE_COUNT];
 };
 
-static _Atomic int64_t option_tls_rotation; /* global: option storage; bool */
+static _Atomic int64_t option_tls_rotation;             /* global: option storage; bool */
+static _Atomic int64_t option_tls_auto_reload_interval; /* global: option storage; seconds */
 
 static struct {
     struct spinlock lock;                         /* rank LOCK_REGISTRY */
@@ -257,11 +258,26 @@ static void look_run(void *argument)
     atomic_store_explicit(&current.is_looking, false, memory_order_release);
 }
 
+/* Once a second. */
+static bool is_time_to_look(void)
+{
+    const int64_t interval_s = OPTION_GET(option_tls_auto_reload_interval);
+    static int64_t passed_s; /* global: worker 0's; seconds since it was time */
+
+    passed_s = interval_s != 0 ? passed_s + 1 : 0;
+    if (OPTION_IS(option_tls_rotation))
+        return true;
+    if (interval_s == 0 || passed_s < interval_s)
+        return false;
+    passed_s = 0;
+    return true;
+}
+
 static void look_each_second(struct worker *worker)
 {
     struct look *look;
 
-    if (worker->index != 0 || LIKELY(!OPTION_IS(option_tls_rotation)) ||
+    if (worker->index != 0 || LIKELY(!is_time_to_look()) ||
         atomic_load_explicit(&current.is_looking, memory_order_acquire) || !is_configured() ||
         !gate_enter(&worker->member))
         return;
@@ -301,6 +317,8 @@ void certificates_setup(void)
     static const struct option_row rows[] = {
         ROW_BOOL("tls-rotation", &option_tls_rotation, 0, OPTION_MUTABLE,
                  "Check each second whether the files of certificates have changed, and use them."),
+        ROW_INT("tls-auto-reload-interval", &option_tls_auto_reload_interval, 0, 0, INT32_MAX, OPTION_MUTABLE,
+                "The same every so many seconds; 0: not."),
     };
     static const char *const names[] = {"tls-cert-file",
                                         "tls-key-file",
@@ -336,7 +354,7 @@ void certificates_teardown(void)
 
 const struct lifecycle certificates_lifecycle = {
     .server_start = start,
-    .worker_second = look_each_second, /* worker 0 has a background thread look at the files, with tls-rotation */
+    .worker_second = look_each_second, /* worker 0 has a background thread look at the files, as the options say */
 };
 
 const struct info_row certificates_info[] = {

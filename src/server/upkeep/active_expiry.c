@@ -124,7 +124,8 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
         return;
     }
     begin_us = clock_monotonic_us();
-    if (role_follows() || pause_is_on()) { /* since just now: that changes while nobody is inside */
+    /* Since just now, the first two: that changes while nobody is inside. Jobs run during an import. */
+    if (role_follows() || pause_is_on() || store_is_importing(worker->server->store)) {
         gate_leave(&worker->member);
         return;
     }

@@ -238,6 +238,19 @@ with_server [list .tls 1 tls-rotation yes tls-cert-file $rotating/server.crt tls
         wait_for {[tls_answers]}
     }
 
+    test "tls-auto-reload-interval does the same, less often" {keydb} {
+        r config set tls-rotation no tls-auto-reload-interval 3600
+        put_certs $::rotating other {ca.crt server.crt server.key}
+        set times [log_count "certificates changed on disk"]
+        pause 1500
+        assert_equal $times [log_count "certificates changed on disk"]
+        r config set tls-auto-reload-interval 1
+        wait_for {[tls_answers -tlsopts $::others]}
+        put_certs $::rotating main {ca.crt server.crt server.key}
+        wait_for {[tls_answers]}
+        r config set tls-rotation yes tls-auto-reload-interval 0
+    }
+
     test "tls-rotation: switched off, nothing happens on its own" {keydb} {
         r config set tls-rotation no
         put_certs $::rotating other {ca.crt server.crt server.key}
