@@ -79,20 +79,48 @@ bool reference_policy_parse(struct slice word, enum reference_policy *policy)
     return true;
 }
 
-/* The groups are only read here, as who looks them up by stream_group_find may change them. */
-static bool is_referenced(const struct stream *stream, struct stream_id id)
+/* The groups of a stream, for asking about many entries. They are only read: who looks them up by stream_group_find may
+ * change them. */
+struct groups {
+    const struct stream_group **items;
+    uint64_t count, capacity;
+};
+
+static void groups_init(struct groups *groups, const struct stream *stream)
 {
-    struct radix_iter groups;
-    bool found = false;
+    struct radix_iter iter;
 
-    radix_iter_init(&groups, stream_groups(stream));
-    for (bool more = radix_seek(&groups, RADIX_FIRST, SLICE_EMPTY); more && !found; more = radix_next(&groups)) {
-        const struct stream_group *group = groups.value;
+    *groups = (struct groups){0};
+    radix_iter_init(&iter, stream_groups(stream));
+    for (bool more = radix_seek(&iter, RADIX_FIRST, SLICE_EMPTY); more; more = radix_next(&iter))
+        *ARRAY_PUSH(groups) = iter.value;
+    radix_iter_fini(&iter);
+}
 
-        found = stream_id_compare(group->last_id, id) < 0 || stream_pending_find(group, id) != NULL;
+static void groups_fini(struct groups *groups)
+{
+    ARRAY_FINI(groups);
+}
+
+static bool refers(const struct stream_group *group, struct stream_id id)
+{
+    return stream_id_compare(group->last_id, id) < 0 ||
+           (radix_count(group->pending) != 0 && stream_pending_find(group, id) != NULL);
+}
+
+/* The group that refers to it is asked first about the next one: often much is pending in one group. */
+static bool is_referenced(struct groups *groups, struct stream_id id)
+{
+    for (uint64_t i = 0; i < groups->count; i++) {
+        const struct stream_group *group = groups->items[i];
+
+        if (!refers(group, id))
+            continue;
+        groups->items[i] = groups->items[0];
+        groups->items[0] = group;
+        return true;
     }
-    radix_iter_fini(&groups);
-    return found;
+    return false;
 }
 
 /* These are not pending in any group any more. Returns true if one was. */
@@ -225,14 +253,17 @@ static void find_unreferenced(const struct stream *stream, struct stream_id last
                               struct reference_trim *trim)
 {
     struct stream_iter iter;
+    struct groups groups;
     uint64_t field_count;
     struct stream_id id;
 
+    groups_init(&groups, stream);
     stream_iter_init(&iter, stream, STREAM_ID_LEAST, last);
     while (trim->gone.count < most && stream_iter_next(&iter, &id, &field_count))
-        if (!is_referenced(stream, id))
+        if (!is_referenced(&groups, id))
             *ARRAY_PUSH(&trim->gone) = id;
     stream_iter_fini(&iter);
+    groups_fini(&groups);
 }
 
 static uint64_t trim_respecting(const struct request *request, struct stream *stream, const struct stream_trim *limits,
@@ -285,6 +316,7 @@ struct deletion {
     uint32_t first_id; /* the argument; ids are the last ones */
     struct stream_id *ids;
     uint32_t id_count;
+    struct groups groups; /* who is asked; empty without REFERENCES_RESPECTED */
 };
 
 /* From argument `from` on: [KEEPREF|DELREF|ACKED] IDS numids. False: an error was replied. */
@@ -330,9 +362,21 @@ static bool parse_deletion(struct request *request, uint32_t from, struct deleti
     return true;
 }
 
-static enum outcome delete_entry(const struct deletion *deletion, struct stream *stream, struct stream_id id)
+static void ask_groups(struct deletion *deletion, const struct stream *stream)
 {
-    if (deletion->policy == REFERENCES_RESPECTED && is_referenced(stream, id))
+    if (deletion->policy == REFERENCES_RESPECTED)
+        groups_init(&deletion->groups, stream);
+}
+
+static void deletion_fini(struct deletion *deletion)
+{
+    groups_fini(&deletion->groups);
+    mem_free(deletion->ids);
+}
+
+static enum outcome delete_entry(struct deletion *deletion, struct stream *stream, struct stream_id id)
+{
+    if (is_referenced(&deletion->groups, id))
         return stream_has(stream, id) ? OUTCOME_REFERENCED : OUTCOME_MISSING;
     return stream_delete(stream, id) ? OUTCOME_DELETED : OUTCOME_MISSING;
 }
@@ -344,7 +388,7 @@ static void reply_missing(struct request *request, uint32_t count)
         reply_int(request, OUTCOME_MISSING);
 }
 
-static void delete_entries(struct request *request, const struct deletion *deletion)
+static void delete_entries(struct request *request, struct deletion *deletion)
 {
     bool any_deleted = false, any_forgotten = false;
     struct stream *stream;
@@ -358,6 +402,7 @@ static void delete_entries(struct request *request, const struct deletion *delet
         return;
     }
     stream = stream_of(edit.value);
+    ask_groups(deletion, stream);
     begin_deleted(&deleted, request, false);
     reply_array(request, deletion->id_count);
     for (uint32_t i = 0; i < deletion->id_count; i++) {
@@ -383,7 +428,7 @@ static void cmd_xdelex(struct request *request)
     if (!parse_deletion(request, 2, &deletion))
         return;
     delete_entries(request, &deletion);
-    mem_free(deletion.ids);
+    deletion_fini(&deletion);
 }
 
 /* Deletes what was pending in the group; the other ids are left out of the list. */
@@ -394,6 +439,7 @@ static bool acknowledge_entries(struct request *request, struct deletion *deleti
     uint32_t count = 0;
     bool any_deleted = false;
 
+    ask_groups(deletion, stream);
     begin_acknowledged(&acknowledged, request, request_arg(request, 2), false);
     begin_deleted(&deleted, request, false);
     for (uint32_t i = 0; i < deletion->id_count; i++) {
@@ -450,7 +496,7 @@ static void cmd_xackdel(struct request *request)
     if (!parse_deletion(request, 3, &deletion))
         return;
     acknowledge_and_delete(request, &deletion);
-    mem_free(deletion.ids);
+    deletion_fini(&deletion);
 }
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
