@@ -96,7 +96,7 @@ void zset_store(struct request *request, const struct key *key, struct value zse
         (void)access_probe(request->access, request->db, key);
         change_begin(&change, request->access, request->db, key);
         change_put_value(&change, TYPE_ZSET, zset, EXPIRE_NEVER);
-        change_end(&change, EVENT_ZSET, event);
+        change_end(&change, EVENT_ZSET | EVENT_REPLACES, event);
         operation_add_value(request, request->db, key);
     }
     reply_int(request, (int64_t)count);
