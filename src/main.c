@@ -112,6 +112,7 @@
 #include "server/upkeep/journal_limits.h"
 #include "server/upkeep/shutdown.h"
 #include "server/upkeep/shutdown_wait.h"
+#include "server/upkeep/size_cycle.h"
 #include "server/upkeep/slot_cycle.h"
 #include "server/upkeep/soft_shutdown.h"
 
@@ -140,7 +141,7 @@ static void fields_setup(void)
         client_limit_info,   dispatch_info,    parking_info,           rendezvous_info,
         migrate_link_info,   listeners_info,   active_expiry_info,     defrag_cycle_info,
         standalone_info,     replication_info, shutdown_wait_info,     script_info,
-        active_info,
+        active_info,         size_cycle_info,
     };
 
     info_setup(tables, countof(tables));
@@ -170,6 +171,7 @@ static void lifecycles_setup(void)
         &links_lifecycle,         &snapshot_lifecycle,      &snapshot_load_lifecycle,
         &window_cycle_lifecycle,  &sender_lifecycle,        &compare_lifecycle,
         &metrics_lifecycle,       &wake_later_lifecycle,    &import_mode_lifecycle,
+        &size_cycle_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)

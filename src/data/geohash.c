@@ -177,6 +177,79 @@ bool geohash_cell_neighbour(struct geohash_cell cell, int east, int north, struc
     return true;
 }
 
+/* --- polygons --- */
+
+static struct geohash_area polygon_area(const struct geohash_shape *shape)
+{
+    struct geohash_area area = {shape->vertices[0], shape->vertices[0]};
+
+    for (uint32_t i = 1; i < shape->vertex_count; i++) {
+        const struct geohash_point vertex = shape->vertices[i];
+
+        area.least.longitude = fmin(area.least.longitude, vertex.longitude);
+        area.least.latitude = fmin(area.least.latitude, vertex.latitude);
+        area.most.longitude = fmax(area.most.longitude, vertex.longitude);
+        area.most.latitude = fmax(area.most.latitude, vertex.latitude);
+    }
+    return area;
+}
+
+struct geohash_shape geohash_polygon(const struct geohash_point *vertices, uint32_t count)
+{
+    struct geohash_shape shape = {.kind = GEOHASH_POLYGON, .vertices = vertices, .vertex_count = count};
+    struct geohash_area area;
+
+    assert(count != 0);
+    for (uint32_t i = 0; i < count; i++) {
+        shape.center.longitude += vertices[i].longitude;
+        shape.center.latitude += vertices[i].latitude;
+    }
+    area = polygon_area(&shape); /* which rounding might have left */
+    shape.center.longitude = fmax(area.least.longitude, fmin(shape.center.longitude / count, area.most.longitude));
+    shape.center.latitude = fmax(area.least.latitude, fmin(shape.center.latitude / count, area.most.latitude));
+    return shape;
+}
+
+/* Above 0: the point is west of the line through both; 0: it is on it. `low` has not the greater latitude. The same for
+ * both polygons that share an edge, so that no point between them is lost. */
+static double side_of(struct geohash_point low, struct geohash_point high, struct geohash_point point)
+{
+    return (high.longitude - low.longitude) * (point.latitude - low.latitude) -
+           (high.latitude - low.latitude) * (point.longitude - low.longitude);
+}
+
+static bool is_on_level_edge(struct geohash_point a, struct geohash_point b, struct geohash_point point)
+{
+    return point.latitude == a.latitude && point.longitude >= fmin(a.longitude, b.longitude) &&
+           point.longitude <= fmax(a.longitude, b.longitude);
+}
+
+/* Counts the edges that a ray to the east crosses; an edge has its lower end, but not its upper one. */
+static bool polygon_contains(const struct geohash_shape *shape, struct geohash_point point)
+{
+    struct geohash_point before = shape->vertices[shape->vertex_count - 1];
+    bool is_inside = false;
+
+    for (uint32_t i = 0; i < shape->vertex_count; i++) {
+        const struct geohash_point vertex = shape->vertices[i];
+        const bool rises = before.latitude < vertex.latitude;
+        const struct geohash_point low = rises ? before : vertex, high = rises ? vertex : before;
+
+        before = vertex;
+        if (low.latitude == high.latitude) {
+            if (is_on_level_edge(low, high, point))
+                return true;
+        } else if (point.latitude >= low.latitude && point.latitude <= high.latitude) {
+            const double side = side_of(low, high, point);
+
+            if (side == 0)
+                return true;
+            is_inside ^= side > 0 && point.latitude != high.latitude;
+        }
+    }
+    return is_inside;
+}
+
 /* --- searching --- */
 
 bool geohash_shape_contains(const struct geohash_shape *shape, struct geohash_point point, double *distance_m)
@@ -191,6 +264,8 @@ bool geohash_shape_contains(const struct geohash_shape *shape, struct geohash_po
         return true;
     }
     *distance_m = geohash_distance_m(shape->center, point);
+    if (shape->kind == GEOHASH_POLYGON)
+        return polygon_contains(shape, point);
     return *distance_m <= shape->radius_m;
 }
 
@@ -229,6 +304,8 @@ static struct geohash_area shape_area(const struct geohash_shape *shape)
     double reach_m = shape->kind == GEOHASH_BOX ? shape->height_m / 2 : shape->radius_m;
     double latitudes = reach_m / GEOHASH_EARTH_RADIUS_M / DEGREE * (1 + WIDER) + WIDER, longitudes;
 
+    if (shape->kind == GEOHASH_POLYGON)
+        return polygon_area(shape);
     longitudes = shape->kind == GEOHASH_BOX ? box_longitudes(shape, latitudes) : circle_longitudes(shape, latitudes);
     longitudes = longitudes * (1 + WIDER) + WIDER;
     return (struct geohash_area){
@@ -244,7 +321,7 @@ struct geohash_area geohash_shape_window(const struct geohash_shape *shape)
 {
     double reach_m = shape->kind == GEOHASH_BOX ? fmax(shape->width_m, shape->height_m) : shape->radius_m;
 
-    if (reach_m < WINDOW_REACH_M)
+    if (reach_m < WINDOW_REACH_M || shape->kind == GEOHASH_POLYGON)
         return shape_area(shape);
     return (struct geohash_area){{-2 * GEOHASH_LONGITUDE_MOST, -GEOHASH_LATITUDE_MOST},
                                  {2 * GEOHASH_LONGITUDE_MOST, GEOHASH_LATITUDE_MOST}};
@@ -292,6 +369,19 @@ static bool wants_larger(struct geohash_cell cell, const struct geohash_shape *s
     return cell.row == 0 || cell.row == last || cell.column == 0 || cell.column == last || !block_covers(cell, &wanted);
 }
 
+/* A polygon's is the smallest one around which the block covers it all. */
+static struct geohash_cell first_cell(const struct geohash_shape *shape)
+{
+    struct geohash_cell cell;
+
+    if (shape->kind == GEOHASH_POLYGON)
+        return geohash_cell_at(shape->center, GEOHASH_STEP_MOST);
+    cell = geohash_cell_at(shape->center, first_step(shape));
+    if (cell.step > 1 && wants_larger(cell, shape))
+        cell = geohash_cell_at(shape->center, cell.step - 1);
+    return cell;
+}
+
 struct cover {
     struct geohash_range *ranges;
     unsigned count;
@@ -332,12 +422,10 @@ unsigned geohash_shape_cover(const struct geohash_shape *shape, struct geohash_r
     static const int8_t directions[][2] = {{0, 0}, {0, 1},  {0, -1}, {1, 0},  {-1, 0},
                                            {1, 1}, {-1, 1}, {1, -1}, {-1, -1}}; /* east, north */
     struct geohash_area wanted = shape_area(shape), area;
-    struct geohash_cell cell = geohash_cell_at(shape->center, first_step(shape)), cells[countof(directions)];
+    struct geohash_cell cell = first_cell(shape), cells[countof(directions)];
     struct cover cover = {ranges, 0};
     unsigned cell_total = 0;
 
-    if (cell.step > 1 && wants_larger(cell, shape))
-        cell = geohash_cell_at(shape->center, cell.step - 1);
     while (!block_covers(cell, &wanted))
         cell = geohash_cell_at(shape->center, cell.step - 1);
     area = geohash_cell_area(cell);

@@ -58,14 +58,22 @@ must_check bool geohash_cell_neighbour(struct geohash_cell cell, int east, int n
 
 /* --- searching --- */
 
-enum geohash_shape_kind { GEOHASH_CIRCLE, GEOHASH_BOX };
+enum geohash_shape_kind { GEOHASH_CIRCLE, GEOHASH_BOX, GEOHASH_POLYGON };
 
 struct geohash_shape {
     enum geohash_shape_kind kind;
     struct geohash_point center; /* a valid point */
     double radius_m;             /* for a circle */
     double width_m, height_m;    /* for a box */
+    /* For a polygon; valid points, the caller's. */
+    const struct geohash_point *vertices;
+    uint32_t vertex_count;
 };
+
+/* The polygon with these vertices, at least one; its center is their mean. Degrees are taken as a plane: edges are
+ * straight lines of longitude and latitude, and none of them crosses longitude 180. Edges belong to the polygon; what
+ * they surround an even number of times does not. */
+struct geohash_shape geohash_polygon(const struct geohash_point *vertices, uint32_t count);
 
 /* Returns a window in degrees that has every point of the shape; longitudes may be beyond 180 to either side. It
  * excludes most points outside of the shape without computing a sine. */

@@ -181,78 +181,82 @@ static const struct geohash_point towns[] = {
 };
 /* clang-format off */
 static const struct search searches[] = {
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 500, 0, 0}, 0, "o"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 1215, 0, 0}, 0, "cgYosMIkAE8Q4wU0"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 1230, 0, 0}, 0, "EcgYosMIkA8Q4wU0"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 2000, 0, 0}, 0, "FEcgYosMIkA8Ql4wU0"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 12000, 0, 0}, 0, "FEcgYosMIkA8Ql4wU0J5xphNZdV1R9t"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 60000, 0, 0}, 0, "2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCW"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 120000, 0, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6amqOG"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 400000, 0, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbGDOH"},
-    {{GEOHASH_CIRCLE, {13.4, 38.1}, 1100000, 0, 0}, 0,
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 500, 0, 0, NULL, 0}, 0, "o"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 1215, 0, 0, NULL, 0}, 0, "cgYosMIkAE8Q4wU0"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 1230, 0, 0, NULL, 0}, 0, "EcgYosMIkA8Q4wU0"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 2000, 0, 0, NULL, 0}, 0, "FEcgYosMIkA8Ql4wU0"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 12000, 0, 0, NULL, 0}, 0, "FEcgYosMIkA8Ql4wU0J5xphNZdV1R9t"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 60000, 0, 0, NULL, 0}, 0, "2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCW"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 120000, 0, 0, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6amqOG"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 400000, 0, 0, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbGDOH"},
+    {{GEOHASH_CIRCLE, {13.4, 38.1}, 1100000, 0, 0, NULL, 0}, 0,
      "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
-    {{GEOHASH_BOX, {13.4, 38.1}, 0, 1500, 900}, 0, "YoQw"},
-    {{GEOHASH_BOX, {13.4, 38.1}, 0, 10000, 30000}, 0, "FEcgYosMIkA8Ql4wU05pNZd9t"},
-    {{GEOHASH_BOX, {13.4, 38.1}, 0, 90000, 60000}, 0, "utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphK"},
-    {{GEOHASH_BOX, {13.4, 38.1}, 0, 300000, 150000}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCm"},
-    {{GEOHASH_BOX, {13.4, 38.1}, 0, 100000, 1500000}, 0, "TDOWeutdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6amq"},
-    {{GEOHASH_CIRCLE, {13.35, 38.15}, 500, 0, 0}, 0, ""},
-    {{GEOHASH_CIRCLE, {13.35, 38.15}, 12000, 0, 0}, 0, "dV1R9FEcgYosMIkA8Ql4wU05xph"},
-    {{GEOHASH_CIRCLE, {13.35, 38.15}, 60000, 0, 0}, 0, "2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCW"},
-    {{GEOHASH_CIRCLE, {13.35, 38.15}, 120000, 0, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6amqOG"},
-    {{GEOHASH_CIRCLE, {13.35, 38.15}, 400000, 0, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbGDOH"},
-    {{GEOHASH_CIRCLE, {13.35, 38.15}, 1100000, 0, 0}, 0,
+    {{GEOHASH_BOX, {13.4, 38.1}, 0, 1500, 900, NULL, 0}, 0, "YoQw"},
+    {{GEOHASH_BOX, {13.4, 38.1}, 0, 10000, 30000, NULL, 0}, 0, "FEcgYosMIkA8Ql4wU05pNZd9t"},
+    {{GEOHASH_BOX, {13.4, 38.1}, 0, 90000, 60000, NULL, 0}, 0, "utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphK"},
+    {{GEOHASH_BOX, {13.4, 38.1}, 0, 300000, 150000, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCm"},
+    {{GEOHASH_BOX, {13.4, 38.1}, 0, 100000, 1500000, NULL, 0}, 0, "TDOWeutdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6amq"},
+    {{GEOHASH_CIRCLE, {13.35, 38.15}, 500, 0, 0, NULL, 0}, 0, ""},
+    {{GEOHASH_CIRCLE, {13.35, 38.15}, 12000, 0, 0, NULL, 0}, 0, "dV1R9FEcgYosMIkA8Ql4wU05xph"},
+    {{GEOHASH_CIRCLE, {13.35, 38.15}, 60000, 0, 0, NULL, 0}, 0, "2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCW"},
+    {{GEOHASH_CIRCLE, {13.35, 38.15}, 120000, 0, 0, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6amqOG"},
+    {{GEOHASH_CIRCLE, {13.35, 38.15}, 400000, 0, 0, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbGDOH"},
+    {{GEOHASH_CIRCLE, {13.35, 38.15}, 1100000, 0, 0, NULL, 0}, 0,
      "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
-    {{GEOHASH_BOX, {13.35, 38.15}, 0, 10000, 30000}, 0, "dV1R9tFEcgYosMIkA8QUp"},
-    {{GEOHASH_BOX, {13.35, 38.15}, 0, 90000, 60000}, 0, "utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphK"},
-    {{GEOHASH_BOX, {13.35, 38.15}, 0, 300000, 150000}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCm"},
-    {{GEOHASH_BOX, {13.35, 38.15}, 0, 100000, 1500000}, 0, "TDOWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6aq"},
-    {{GEOHASH_CIRCLE, {13.0, 38.5}, 60000, 0, 0}, 0, "tdV1R9FEcgYosMIkA8Ql4wU0xph"},
-    {{GEOHASH_CIRCLE, {13.0, 38.5}, 120000, 0, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amq"},
-    {{GEOHASH_CIRCLE, {13.0, 38.5}, 400000, 0, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbGDOH"},
-    {{GEOHASH_CIRCLE, {13.0, 38.5}, 1100000, 0, 0}, 0,
+    {{GEOHASH_BOX, {13.35, 38.15}, 0, 10000, 30000, NULL, 0}, 0, "dV1R9tFEcgYosMIkA8QUp"},
+    {{GEOHASH_BOX, {13.35, 38.15}, 0, 90000, 60000, NULL, 0}, 0, "utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphK"},
+    {{GEOHASH_BOX, {13.35, 38.15}, 0, 300000, 150000, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCm"},
+    {{GEOHASH_BOX, {13.35, 38.15}, 0, 100000, 1500000, NULL, 0}, 0, "TDOWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKC6aq"},
+    {{GEOHASH_CIRCLE, {13.0, 38.5}, 60000, 0, 0, NULL, 0}, 0, "tdV1R9FEcgYosMIkA8Ql4wU0xph"},
+    {{GEOHASH_CIRCLE, {13.0, 38.5}, 120000, 0, 0, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amq"},
+    {{GEOHASH_CIRCLE, {13.0, 38.5}, 400000, 0, 0, NULL, 0}, 0, "iWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbGDOH"},
+    {{GEOHASH_CIRCLE, {13.0, 38.5}, 1100000, 0, 0, NULL, 0}, 0,
      "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
-    {{GEOHASH_BOX, {13.0, 38.5}, 0, 300000, 150000}, 0, "2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqG"},
-    {{GEOHASH_BOX, {13.0, 38.5}, 0, 100000, 1500000}, 0, "TOiW2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphy6a"},
-    {{GEOHASH_CIRCLE, {9.0, 40.0}, 400000, 0, 0}, 0, "HL3ry6a"},
-    {{GEOHASH_CIRCLE, {9.0, 40.0}, 1100000, 0, 0}, 0, "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
-    {{GEOHASH_BOX, {9.0, 40.0}, 0, 100000, 1500000}, 0, "rL"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 500, 0, 0}, 29, "oYw"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 1215, 0, 0}, 29, "FcEgoYsIkMA8lQw4U0"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 1230, 0, 0}, 29, "FcEgoYsIkMA8lQw4U0"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 2000, 0, 0}, 29, "FcEgoYsIkMA8lQw4U0"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 12000, 0, 0}, 29, "NBZFcEgoYsIkMA8lQw4U0J5xphtdV1R9"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 60000, 0, 0}, 29, "2utdV1WNBZFcEgoYsIkMA8lQw4U0J5xR9phKC"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 120000, 0, 0}, 29, "i2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qGOSb"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 400000, 0, 0}, 29, "3vrHLDOSbi2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qGX7j"},
-    {{GEOHASH_CIRCLE, {13.4, 67.1}, 1100000, 0, 0}, 29,
+    {{GEOHASH_BOX, {13.0, 38.5}, 0, 300000, 150000, NULL, 0}, 0, "2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqG"},
+    {{GEOHASH_BOX, {13.0, 38.5}, 0, 100000, 1500000, NULL, 0}, 0, "TOiW2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphy6a"},
+    {{GEOHASH_CIRCLE, {9.0, 40.0}, 400000, 0, 0, NULL, 0}, 0, "HL3ry6a"},
+    {{GEOHASH_CIRCLE, {9.0, 40.0}, 1100000, 0, 0, NULL, 0}, 0,
+     "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
+    {{GEOHASH_BOX, {9.0, 40.0}, 0, 100000, 1500000, NULL, 0}, 0, "rL"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 500, 0, 0, NULL, 0}, 29, "oYw"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 1215, 0, 0, NULL, 0}, 29, "FcEgoYsIkMA8lQw4U0"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 1230, 0, 0, NULL, 0}, 29, "FcEgoYsIkMA8lQw4U0"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 2000, 0, 0, NULL, 0}, 29, "FcEgoYsIkMA8lQw4U0"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 12000, 0, 0, NULL, 0}, 29, "NBZFcEgoYsIkMA8lQw4U0J5xphtdV1R9"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 60000, 0, 0, NULL, 0}, 29, "2utdV1WNBZFcEgoYsIkMA8lQw4U0J5xR9phKC"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 120000, 0, 0, NULL, 0}, 29, "i2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qGOSb"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 400000, 0, 0, NULL, 0}, 29,
+     "3vrHLDOSbi2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qGX7j"},
+    {{GEOHASH_CIRCLE, {13.4, 67.1}, 1100000, 0, 0, NULL, 0}, 29,
      "nfTj3vrHLDOSbi2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qGX7Pz"},
-    {{GEOHASH_BOX, {13.4, 67.1}, 0, 1500, 900}, 29, "oYQw"},
-    {{GEOHASH_BOX, {13.4, 67.1}, 0, 10000, 30000}, 29, "NBZFcEgoYsIkMA8lQw4U0J5xphtdV1R9"},
-    {{GEOHASH_BOX, {13.4, 67.1}, 0, 90000, 60000}, 29, "2utdV1NBZFcEgoYsIkMA8lQw4U0J5xR9phK"},
-    {{GEOHASH_BOX, {13.4, 67.1}, 0, 300000, 150000}, 29, "i2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmH"},
-    {{GEOHASH_BOX, {13.4, 67.1}, 0, 100000, 1500000}, 29, "TDOSi2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qG"},
-    {{GEOHASH_CIRCLE, {13.4, 80.5}, 12000, 0, 0}, 41.5, "6q"},
-    {{GEOHASH_CIRCLE, {13.4, 80.5}, 60000, 0, 0}, 41.5, "ym6aqG"},
-    {{GEOHASH_CIRCLE, {13.4, 80.5}, 120000, 0, 0}, 41.5, "HutdV1R9NZBJFcEgoYMIskA8lQw4U0p5xhyKCm6aqG7"},
-    {{GEOHASH_CIRCLE, {13.4, 80.5}, 400000, 0, 0}, 41.5, "3rHLiOe2utdV1R9WNZBJFcEgoYMIskA8lQw4U0p5xhSbXyKCm6aqG7"},
-    {{GEOHASH_CIRCLE, {13.4, 80.5}, 1100000, 0, 0}, 41.5,
+    {{GEOHASH_BOX, {13.4, 67.1}, 0, 1500, 900, NULL, 0}, 29, "oYQw"},
+    {{GEOHASH_BOX, {13.4, 67.1}, 0, 10000, 30000, NULL, 0}, 29, "NBZFcEgoYsIkMA8lQw4U0J5xphtdV1R9"},
+    {{GEOHASH_BOX, {13.4, 67.1}, 0, 90000, 60000, NULL, 0}, 29, "2utdV1NBZFcEgoYsIkMA8lQw4U0J5xR9phK"},
+    {{GEOHASH_BOX, {13.4, 67.1}, 0, 300000, 150000, NULL, 0}, 29, "i2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmH"},
+    {{GEOHASH_BOX, {13.4, 67.1}, 0, 100000, 1500000, NULL, 0}, 29, "TDOSi2utdV1eWNBZFcEgoYsIkMA8lQw4U0J5xR9phKCmya6qG"},
+    {{GEOHASH_CIRCLE, {13.4, 80.5}, 12000, 0, 0, NULL, 0}, 41.5, "6q"},
+    {{GEOHASH_CIRCLE, {13.4, 80.5}, 60000, 0, 0, NULL, 0}, 41.5, "ym6aqG"},
+    {{GEOHASH_CIRCLE, {13.4, 80.5}, 120000, 0, 0, NULL, 0}, 41.5, "HutdV1R9NZBJFcEgoYMIskA8lQw4U0p5xhyKCm6aqG7"},
+    {{GEOHASH_CIRCLE, {13.4, 80.5}, 400000, 0, 0, NULL, 0}, 41.5,
+     "3rHLiOe2utdV1R9WNZBJFcEgoYMIskA8lQw4U0p5xhSbXyKCm6aqG7"},
+    {{GEOHASH_CIRCLE, {13.4, 80.5}, 1100000, 0, 0, NULL, 0}, 41.5,
      "nfv3rHLTDjiOe2utdV1R9WNZBJFcEgoYMIskA8lQw4U0p5xhSbXyKCm6aqG7P"},
-    {{GEOHASH_BOX, {13.4, 80.5}, 0, 10000, 30000}, 41.5, "6"},
-    {{GEOHASH_BOX, {13.4, 80.5}, 0, 90000, 60000}, 41.5, "y6aqG"},
-    {{GEOHASH_BOX, {13.4, 80.5}, 0, 300000, 150000}, 41.5, "yCm6aqG7"},
-    {{GEOHASH_BOX, {13.4, 80.5}, 0, 100000, 1500000}, 41.5, "TDiOe2utdV1R9WNZBJFcEgoYMIskA8lQw4U0p5xhSbyKCm6aqG"},
-    {{GEOHASH_CIRCLE, {21.0, 54.5}, 1250000, 0, 0}, 16.4,
+    {{GEOHASH_BOX, {13.4, 80.5}, 0, 10000, 30000, NULL, 0}, 41.5, "6"},
+    {{GEOHASH_BOX, {13.4, 80.5}, 0, 90000, 60000, NULL, 0}, 41.5, "y6aqG"},
+    {{GEOHASH_BOX, {13.4, 80.5}, 0, 300000, 150000, NULL, 0}, 41.5, "yCm6aqG7"},
+    {{GEOHASH_BOX, {13.4, 80.5}, 0, 100000, 1500000, NULL, 0}, 41.5,
+     "TDiOe2utdV1R9WNZBJFcEgoYMIskA8lQw4U0p5xhSbyKCm6aqG"},
+    {{GEOHASH_CIRCLE, {21.0, 54.5}, 1250000, 0, 0, NULL, 0}, 16.4,
      "nf3vTDjrHLiO2utdeWNBZJyV1R9FcEgYoMIksA8Q4lwU0p5xhKCm6aqSbGX7Pz"},
-    {{GEOHASH_CIRCLE, {13.4, 64.1}, 1100000, 0, 0}, 26,
+    {{GEOHASH_CIRCLE, {13.4, 64.1}, 1100000, 0, 0, NULL, 0}, 26,
      "HLy2utdV1R9NBZFcEgoYskIMA8lQw4U0J5xphKa6CmqG7Pznfv3rTjDiOeWSbX"},
-    {{GEOHASH_CIRCLE, {13.4, 60.5}, 1200000, 0, 0}, 22.4,
+    {{GEOHASH_CIRCLE, {13.4, 60.5}, 1200000, 0, 0, NULL, 0}, 22.4,
      "nfv3rHLTDjOi2uteWNZBJdV1R9FcEgYosM8Ql4wU0kIAp5xhKCmSby6aqGX7Pz"},
-    {{GEOHASH_BOX, {13.4, 60.5}, 0, 2400000, 1200000}, 22.4,
+    {{GEOHASH_BOX, {13.4, 60.5}, 0, 2400000, 1200000, NULL, 0}, 22.4,
      "nfv3rHLTDjOi2uteWNZBJdV1R9FcEgYosM8Ql4wU0kIAp5xhKCmSby6aqGX7P"},
-    {{GEOHASH_CIRCLE, {-170.0, -60.0}, 20000000, 0, 0}, 0,
+    {{GEOHASH_CIRCLE, {-170.0, -60.0}, 20000000, 0, 0, NULL, 0}, 0,
      "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
-    {{GEOHASH_BOX, {0.0, 0.0}, 0, 40000000, 20000000}, 0,
+    {{GEOHASH_BOX, {0.0, 0.0}, 0, 40000000, 20000000, NULL, 0}, 0,
      "fn3vrHLTDOjXiWe2utdV1R9NZBFEcgYosMIkA8Ql4wU0J5xphKCy6amqSbG7zP"},
 };
 /* clang-format on */
@@ -483,12 +487,47 @@ static void searches_find_what_redis_finds(void **state)
     }
 }
 
+enum { VERTICES_MOST = 9 };
+
+/* Of any size, on borders of the map and across most of it. Valid until the next one. */
+static struct geohash_shape some_polygon(struct random *random)
+{
+    static struct geohash_point vertices[VERTICES_MOST];
+    const uint32_t count = 1 + (uint32_t)random_below(random, VERTICES_MOST);
+    const double share = pow(10, -7 * random_unit(random));
+    const struct geohash_point near = some_point(random);
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct geohash_point far = some_point(random);
+
+        vertices[i].longitude = near.longitude + share * (far.longitude - near.longitude);
+        vertices[i].latitude = near.latitude + share * (far.latitude - near.latitude);
+    }
+    return geohash_polygon(vertices, count);
+}
+
+/* Between two vertices, or a little beside. */
+static struct geohash_point point_near_polygon(struct random *random, const struct geohash_shape *polygon)
+{
+    const struct geohash_point a = polygon->vertices[random_below(random, polygon->vertex_count)];
+    const struct geohash_point b = polygon->vertices[random_below(random, polygon->vertex_count)];
+    const double share = random_unit(random) * 1.2 - 0.1;
+    struct geohash_point point = {a.longitude + share * (b.longitude - a.longitude),
+                                  a.latitude + share * (b.latitude - a.latitude)};
+
+    point.longitude = fmax(-GEOHASH_LONGITUDE_MOST, fmin(point.longitude, GEOHASH_LONGITUDE_MOST));
+    point.latitude = fmax(-GEOHASH_LATITUDE_MOST, fmin(point.latitude, GEOHASH_LATITUDE_MOST));
+    return point;
+}
+
 /* Of any size, and often one that is large and near a pole. */
 static struct geohash_shape some_shape(struct random *random)
 {
     struct geohash_shape shape = {.center = some_point(random)};
     double size_m = random_below(random, 100) == 0 ? 0 : pow(10, 8.5 * random_unit(random) - 1);
 
+    if (random_below(random, 3) == 0)
+        return some_polygon(random);
     if (random_below(random, 4) == 0) {
         shape.center.latitude = copysign(75 + 10 * random_unit(random), shape.center.latitude);
         size_m = pow(10, 5.7 + random_unit(random));
@@ -513,6 +552,8 @@ static struct geohash_point point_near(struct random *random, const struct geoha
 
     if (random_below(random, 4) == 0)
         return some_point(random);
+    if (shape->kind == GEOHASH_POLYGON)
+        return point_near_polygon(random, shape);
     point.longitude += (2 * random_unit(random) - 1) * width;
     point.latitude += (2 * random_unit(random) - 1) * degrees;
     point.longitude = remainder(point.longitude, 360);
@@ -562,6 +603,76 @@ static void ranges_cover_all_that_is_inside(void **state)
     }
     assert_true(inside_count > 100000);
     assert_true(kept_out_count > 50000);
+}
+
+/* Whole degrees, so that nothing is rounded. The ray goes north, not east. */
+static bool model_contains(const struct geohash_shape *polygon, struct geohash_point point)
+{
+    const int x = (int)point.longitude, y = (int)point.latitude;
+    bool is_inside = false;
+
+    for (uint32_t i = 0; i < polygon->vertex_count; i++) {
+        const struct geohash_point a = polygon->vertices[i], b = polygon->vertices[(i + 1) % polygon->vertex_count];
+        const int ax = (int)a.longitude - x, ay = (int)a.latitude - y;
+        const int bx = (int)b.longitude - x, by = (int)b.latitude - y;
+        const int turn = ax * by - ay * bx;
+
+        if (turn == 0 && ax * bx <= 0 && ay * by <= 0)
+            return true; /* between both */
+        if ((ax > 0) != (bx > 0) && (turn > 0) == (ax > bx))
+            is_inside = !is_inside;
+    }
+    return is_inside;
+}
+
+/* Also those that cross themselves, or have fewer than two corners. */
+static void polygons_contain_what_a_model_says(void **state)
+{
+    struct random random = test_random(__func__);
+    unsigned inside_count = 0, outside_count = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        const int size = 2 + (int)random_below(&random, 8);
+        const double west = random_below(&random, 2) == 0 ? -180 : 180 - size,
+                     south = random_below(&random, 2) == 0 ? -85 : 10;
+        struct geohash_point vertices[VERTICES_MOST];
+        const uint32_t count = 1 + (uint32_t)random_below(&random, VERTICES_MOST);
+        struct geohash_shape polygon;
+
+        for (uint32_t k = 0; k < count; k++)
+            vertices[k] = (struct geohash_point){west + (double)random_below(&random, (uint64_t)size + 1),
+                                                 south + (double)random_below(&random, (uint64_t)size + 1)};
+        polygon = geohash_polygon(vertices, count);
+        for (double longitude = west; longitude <= west + size; longitude++) {
+            for (double latitude = south; latitude <= south + size; latitude++) {
+                const struct geohash_point point = {longitude, latitude};
+                double distance_m;
+                const bool is_inside = geohash_shape_contains(&polygon, point, &distance_m);
+
+                assert_int_equal(is_inside, model_contains(&polygon, point));
+                assert_true(distance_m == geohash_distance_m(polygon.center, point));
+                inside_count += is_inside;
+                outside_count += !is_inside;
+            }
+        }
+    }
+    assert_true(inside_count > 100000 && outside_count > 100000);
+}
+
+static void the_center_of_a_polygon_is_the_mean_of_its_vertices(void **state)
+{
+    static const struct geohash_point vertices[] = {{1, 1}, {5, 1}, {5, 3}, {1, 80}},
+                                      corners[] = {{0.1, 0.7}, {0.1, 0.7}, {0.1, 0.7}, {0.1, 0.7},
+                                                   {0.1, 0.7}, {0.1, 0.7}, {0.1, 0.7}};
+    struct geohash_point center = geohash_polygon(vertices, countof(vertices)).center;
+
+    (void)state;
+    assert_true(center.longitude == 3 && center.latitude == 21.25);
+    for (uint32_t count = 1; count <= countof(corners); count++) {
+        center = geohash_polygon(corners, count).center;
+        assert_true(center.longitude == 0.1 && center.latitude == 0.7);
+    }
 }
 
 /* On the last parallel that a point can be on, at the very edge of circles down to a decimetre. */
@@ -629,7 +740,7 @@ static void both_sides_of_the_date_line_are_found(void **state)
 
     (void)state;
     for (size_t i = 0; i < countof(longitudes); i++) {
-        struct geohash_shape shape = {GEOHASH_CIRCLE, {longitudes[i], 12}, 100, 0, 0};
+        struct geohash_shape shape = {GEOHASH_CIRCLE, {longitudes[i], 12}, 100, 0, 0, NULL, 0};
         struct geohash_area window = geohash_shape_window(&shape);
         struct geohash_range ranges[GEOHASH_RANGES_MOST];
         unsigned range_count = geohash_shape_cover(&shape, ranges);
@@ -658,6 +769,8 @@ int main(void)
         cmocka_unit_test(neighbours_share_borders),
         cmocka_unit_test(searches_find_what_redis_finds),
         cmocka_unit_test(ranges_cover_all_that_is_inside),
+        cmocka_unit_test(polygons_contain_what_a_model_says),
+        cmocka_unit_test(the_center_of_a_polygon_is_the_mean_of_its_vertices),
         cmocka_unit_test(small_circles_near_the_poles_are_whole),
         cmocka_unit_test(nothing_is_lost_near_the_poles),
         cmocka_unit_test(both_sides_of_the_date_line_are_found),

@@ -234,8 +234,11 @@ static inline bool tells_nobody(const struct access *access, uint32_t observed)
 /* What observers, and those who stamp, ask for later. */
 static inline void remember_before(struct change *change)
 {
-    change->existed = change->slot != NULL;
-    change->version = change->slot != NULL ? entry_version(table_slot_item(change->slot)) : 0;
+    const struct entry *entry = change->slot != NULL ? table_slot_item(change->slot) : NULL;
+
+    change->existed = entry != NULL;
+    change->type = entry != NULL ? (uint8_t)entry->type : 0;
+    change->version = entry != NULL ? entry_version(entry) : 0;
 }
 
 static COLD void observers_before(struct change *change)
@@ -248,8 +251,8 @@ static COLD void observers_before(struct change *change)
     }
 }
 
-static void observers_event(const struct access *access, unsigned db, const struct key *key,
-                            enum event_class event_class, const char *event)
+static NOINLINE COLD void observers_event(const struct access *access, unsigned db, const struct key *key,
+                                          enum event_class event_class, const char *event)
 {
     if ((store_observed(access->store) & event_class) == 0 || access->is_silent)
         return;
@@ -295,6 +298,29 @@ static ALWAYS_INLINE void remember_after(const struct change *change)
         changed_note(change->access->changed, change, spot);
 }
 
+COLD void access_event_fields_slow(const struct access *access, unsigned db, const struct key *key, const char *event,
+                                   const struct slice *fields, uint32_t count, uint32_t step)
+{
+    if (access->is_silent || count == 0)
+        return;
+    for (struct store_observer *observer = access->store->observers; observer != NULL; observer = observer->next) {
+        if (observer->fields != NULL)
+            observer->fields(observer, access, db, key, event, fields, count, step);
+    }
+}
+
+/* Another value is there now, which may be of another type. */
+static NOINLINE COLD void events_of_replacement(const struct change *change)
+{
+    const struct entry *entry = change_entry(change);
+
+    if (!change->existed || entry == NULL)
+        return;
+    observers_event(change->access, change->db, change->key, EVENT_OVERWRITTEN, "overwritten");
+    if (entry->type != change->type)
+        observers_event(change->access, change->db, change->key, EVENT_TYPE_CHANGED, "type_changed");
+}
+
 static COLD void observers_after(const struct change *change, enum event_class event_class, const char *event)
 {
     assert(holds(change->access, change->stripe));
@@ -306,8 +332,10 @@ static COLD void observers_after(const struct change *change, enum event_class e
     /* Events are switched with the gate owned: a bit that is set here was set in change_begin. */
     if ((store_observed(change->access->store) & EVENT_NEW) != 0 && !change->existed && change->slot != NULL)
         observers_event(change->access, change->db, change->key, EVENT_NEW, "new");
+    if ((event_class & EVENT_REPLACES) != 0)
+        events_of_replacement(change);
     if (event != NULL)
-        observers_event(change->access, change->db, change->key, event_class, event);
+        observers_event(change->access, change->db, change->key, event_class & ~EVENT_REPLACES, event);
 }
 
 /* The key counts as missing. What looks for expired keys sees them. */

@@ -179,12 +179,13 @@ struct change {
     unsigned db;
     bool is_hidden;   /* there is an entry, but it has expired: it goes when another one takes its place */
     bool existed;     /* the key existed before; set only if changes are observed */
+    uint8_t type;     /* enum value_type: its type before; likewise, and only if it existed */
     uint64_t version; /* its version before; likewise */
 };
 
 void change_begin(struct change *change, struct access *access, unsigned db, const struct key *key);
 /* Informs watchers, waiters and observers, and counts. event NULL: no keyspace event, for example if the caller sends
- * it. */
+ * it. With EVENT_REPLACES in the class, a value that was there was overwritten, which has events of its own. */
 void change_end(struct change *change, enum event_class event_class, const char *event);
 /* Instead of change_end, if nothing was changed: the value has its old bytes (its encoding may differ), and nobody is
  * informed. */
@@ -192,6 +193,19 @@ void change_abandon(struct change *change);
 /* Sends a further event for a changed key (SET with EX: "set", then "expire"). */
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                   const char *event);
+/* The fields that an event of EVENT_HASH just sent is about: `count` of them, every `step`th of these. */
+void access_event_fields_slow(const struct access *access, unsigned db, const struct key *key, const char *event,
+                              const struct slice *fields, uint32_t count, uint32_t step);
+static inline bool access_tells_fields(const struct access *access)
+{
+    return UNLIKELY((store_observed(access->store) & EVENT_FIELDS) != 0);
+}
+static inline void access_event_fields(const struct access *access, unsigned db, const struct key *key,
+                                       const char *event, const struct slice *fields, uint32_t count, uint32_t step)
+{
+    if (access_tells_fields(access))
+        access_event_fields_slow(access, db, key, event, fields, count, step);
+}
 
 static inline struct entry *change_entry(const struct change *change)
 {

@@ -57,12 +57,18 @@ enum event_class {
     EVENT_KEY_MISS = 1 << 9,
     EVENT_MODULE = 1 << 10,
     EVENT_NEW = 1 << 11,
+    EVENT_OVERWRITTEN = 1 << 12,
+    EVENT_TYPE_CHANGED = 1 << 13,
     /* No classes of events: */
-    OBSERVE_CHANGES = 1 << 12,    /* clients track keys */
-    OBSERVE_LOCAL_KEYS = 1 << 13, /* clients write on a replica */
-    OBSERVE_SLOTS = 1 << 14,      /* a walk marks hash slots whose keys change */
-    OBSERVE_STAMPS = 1 << 15,     /* no observer's: changed keys are noted (changed.h), new entries have a version */
-    OBSERVE_SNAPSHOT = 1 << 16    /* no observer's: a snapshot is written (snapshot_live.h) */
+    EVENT_FIELDS = 1 << 14,       /* the fields are wanted that events of hashes are about */
+    OBSERVE_CHANGES = 1 << 15,    /* clients track keys */
+    OBSERVE_LOCAL_KEYS = 1 << 16, /* clients write on a replica */
+    OBSERVE_SLOTS = 1 << 17,      /* a walk marks hash slots whose keys change */
+    OBSERVE_STAMPS = 1 << 18,     /* no observer's: changed keys are noted (changed.h), new entries have a version */
+    OBSERVE_SNAPSHOT = 1 << 19,   /* no observer's: a snapshot is written (snapshot_live.h) */
+    /* Not observed, but given to change_end with a class: another value has taken the place of the key's, if it had
+     * one. */
+    EVENT_REPLACES = 1 << 20
 };
 
 /* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an
@@ -75,6 +81,9 @@ struct store_observer {
     /* An event of a key: after its change, or without a change ("keymiss"). */
     void (*event)(struct store_observer *observer, const struct access *access, unsigned db, const struct key *key,
                   enum event_class event_class, const char *event);
+    /* Behind an event of a hash: `count` fields that it is about, every `step`th of these. */
+    void (*fields)(struct store_observer *observer, const struct access *access, unsigned db, const struct key *key,
+                   const char *event, const struct slice *fields, uint32_t count, uint32_t step);
     struct store_observer *next;
 };
 

@@ -11,7 +11,8 @@
 #include "store/subkey_ttl_priv.h"
 #include "store/undo_priv.h"
 
-enum { BATCH = 256 }; /* members that go in one change and one effect */
+enum { BATCH = 256 };      /* members that go in one change and one effect */
+enum { NAMES_MOST = 256 }; /* fields told of in one message, if all of a key expire */
 
 static bool has_subkey_ttls(const struct entry *entry)
 {
@@ -259,6 +260,18 @@ struct batch {
     unsigned count;
 };
 
+static void batch_event(const struct batch *batch, const struct access *access, unsigned db, const struct key *key,
+                        const struct store_type *type)
+{
+    struct slice names[BATCH];
+
+    if (type->expired_class != EVENT_HASH || !access_tells_fields(access))
+        return;
+    for (unsigned i = 0; i < batch->count; i++)
+        names[i] = deadline_text(batch->items[i]);
+    access_event_fields(access, db, key, type->expired_event, names, batch->count, 1);
+}
+
 static void batch_tell(const struct batch *batch, const struct change *change, struct access *access, unsigned db,
                        const struct key *key, const char *command)
 {
@@ -320,6 +333,7 @@ unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key 
     is_empty = count_left(access, &change) == 0;
     access->undo.is_held = access->undo.is_on && !is_empty && access_keeps_active(access);
     change_end(&change, type->expired_class, type->expired_event);
+    batch_event(&batch, access, db, key, type);
     access->unasked = false;
     if (is_empty)
         delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
@@ -334,13 +348,56 @@ unsigned subkey_ttl_expire(struct access *access, unsigned db, const struct key 
     return batch.count;
 }
 
+/* Fields that go at once, told some at a time: they may be millions. */
+struct leaving {
+    const struct access *access;
+    const struct key *key;
+    const char *event;
+    unsigned db;
+    uint32_t count;
+    struct slice names[NAMES_MOST];
+};
+
+static void leaving_tell(struct leaving *leaving)
+{
+    access_event_fields(leaving->access, leaving->db, leaving->key, leaving->event, leaving->names, leaving->count, 1);
+    leaving->count = 0;
+}
+
+static void leaving_add(struct slice member, int64_t when_ms, void *context)
+{
+    struct leaving *leaving = context;
+
+    (void)when_ms;
+    leaving->names[leaving->count++] = member;
+    if (leaving->count == NAMES_MOST)
+        leaving_tell(leaving);
+}
+
+static void event_of_all(struct access *access, unsigned db, const struct key *key, const struct entry *entry,
+                         const struct store_type *type)
+{
+    struct leaving leaving;
+
+    access_event(access, db, key, type->expired_class, type->expired_event);
+    if (type->expired_class != EVENT_HASH || !access_tells_fields(access))
+        return;
+    leaving.access = access;
+    leaving.key = key;
+    leaving.event = type->expired_event;
+    leaving.db = db;
+    leaving.count = 0;
+    entry_each_member_deadline(entry, leaving_add, &leaving);
+    leaving_tell(&leaving);
+}
+
 /* Nothing of the key is left: it goes in one piece, however large it is. */
 static void expire_all(struct access *access, unsigned db, const struct key *key, const struct entry *entry)
 {
     const struct store_type *type = &access->store->types[entry->type];
 
     counter_add(&access->counters->expired_members, entry_member_deadlines(entry));
-    access_event(access, db, key, type->expired_class, type->expired_event);
+    event_of_all(access, db, key, entry, type);
     delete_unasked(access, db, key, EVENT_GENERIC, "del", FREE_EXPIRE);
     access->found_key = NULL;
 }

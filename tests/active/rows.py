@@ -50,6 +50,7 @@ string | SET k v PXAT {far} | GETEX k PERSIST | APPEND k w
 string | SET k v | GETSET k a | GETSET k b
 zset | GEOADD k 13.4 52.5 a | GEOADD k 13.5 52.6 b | GEOADD k 13.6 52.7 a
 zset | GEOADD k2 13.4 52.5 a 13.41 52.51 b | GEOSEARCHSTORE k k2 FROMMEMBER a BYRADIUS 100 km | ZADD k 1 z
+zset | GEOADD k2 13.4 52.5 a 13.41 52.51 b | GEOSEARCHSTORE k k2 BYPOLYGON 3 13 52 14 52 13 54 | ZADD k 1 z
 zset | GEOADD k2 13.4 52.5 a 13.41 52.51 b | GEORADIUS k2 13.4 52.5 100 km STORE k | GEORADIUSBYMEMBER k2 a 1 m STORE k
 hash | HSET k f 1 g 2 h 3 | HDEL k f | HDEL k f g
 hash | HSET k f 1 | HDEL k f | HSET k f 2

@@ -98,6 +98,7 @@ static const char *const changes[] = {
     "ZRANGESTORE {z} {z} [0 {i}|{i} 5 BYSCORE|-inf +inf BYSCORE LIMIT 1 3|0 -2 REV]",
     "GEOADD {z} {c}.5 {c}.25 {m} {i}.1 {c}.3 {m}",
     "GEOSEARCHSTORE {z} {z} FROMLONLAT 3 3 BYRADIUS 500 km [STOREDIST|COUNT 2|]",
+    "GEOSEARCHSTORE {z} {z} BYPOLYGON 3 0 0 {c} 0 {c} {c} [STOREDIST|COUNT 2|]",
     "[GEORADIUS {z} 3 3|GEORADIUSBYMEMBER {z} {m}] 400 km [STORE|STOREDIST] {z}",
     /* streams */
     "XADD {x} * {m} {v}",

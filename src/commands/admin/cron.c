@@ -115,7 +115,7 @@ static void cmd_cron(struct request *request)
         words[i] = request_arg(request, wish.words_at + i - 1);
     change_begin(&change, request->access, request->db, &request->keys[0]);
     change_put_value(&change, TYPE_CRON, cron_create(&wish.terms, words, word_count), EXPIRE_NEVER);
-    change_end(&change, EVENT_GENERIC, "keydb.cron");
+    change_end(&change, EVENT_GENERIC | EVENT_REPLACES, "keydb.cron");
     mem_free(words);
     tell(request, &wish);
     reply_ok(request);

@@ -70,12 +70,23 @@ bool field_live_until(struct edit *edit, struct slice field, int64_t expire_ms)
     return true;
 }
 
-void fields_end(struct edit *edit, const char *event)
+void touched_begin(struct touched *touched, uint32_t most)
 {
-    if (hash_count(edit->value) == 0)
-        edit_end_empty(edit, EVENT_HASH, event);
-    else
-        edit_end(edit, EVENT_HASH, event);
+    *touched = (struct touched){.fields = mem_alloc(most * sizeof(struct slice))};
+}
+
+void touched_end(struct touched *touched)
+{
+    mem_free(touched->fields);
+}
+
+void fields_end(struct edit *edit, const char *event, const struct touched *touched)
+{
+    const bool is_empty = hash_count(edit->value) == 0;
+
+    fields_end_kept(edit, event, touched->fields, touched->count, 1);
+    if (is_empty)
+        (void)access_delete(edit->request->access, edit->change.db, edit->change.key);
 }
 
 void field_effect_deadline(struct request *request, struct slice field, int64_t expire_ms)

@@ -32,7 +32,7 @@ static int64_t put_pairs(struct request *request, struct edit *edit)
     for (uint32_t i = 2; i < request->arg_count; i += 2)
         added += hash_put(&edit->value, &limits, request_arg(request, i), request_arg(request, i + 1));
     edit_forget_args(edit, 2, 2);
-    edit_end(edit, EVENT_HASH, "hset");
+    fields_end_kept(edit, "hset", &request->args[2], (request->arg_count - 2) / 2, 2);
     return added;
 }
 
@@ -71,7 +71,7 @@ static void put_one(struct edit *edit, struct slice field, struct slice value, c
     if (edit->is_new)
         edit->value = hash_create();
     (void)hash_put(&edit->value, &limits, field, value);
-    edit_end(edit, EVENT_HASH, event);
+    fields_end_kept(edit, event, &field, 1, 1);
 }
 
 static void cmd_hsetnx(struct request *request)
@@ -117,7 +117,7 @@ static void cmd_hincrby(struct request *request)
         const struct hash_limits limits = type_hash_limits();
 
         hash_add(&edit.value, &limits, request_arg(request, 2), amount, number);
-        edit_end(&edit, EVENT_HASH, "hincrby");
+        fields_end_kept(&edit, "hincrby", &request->args[2], 1, 1);
     } else {
         put_one(&edit, request_arg(request, 2), slice_make(digits, number_format_i64(digits, number)), "hincrby");
     }
@@ -163,24 +163,26 @@ static void cmd_hincrbyfloat(struct request *request)
 static void cmd_hdel(struct request *request)
 {
     struct operation_list changed;
+    struct touched touched;
     struct edit edit;
-    int64_t removed = 0;
 
     if (!edit_hash(&edit, request))
         return;
     operation_members_begin(&changed, request);
+    touched_begin_event(&touched, request, request->arg_count - 2);
     for (uint32_t i = 2; !edit.is_new && i < request->arg_count; i++) {
         if (!hash_remove(&edit.value, request_arg(request, i)))
             continue;
         operation_list_add(&changed, request_arg(request, i));
-        removed++;
+        touched_add(&touched, request_arg(request, i));
     }
-    if (removed > 0) {
+    if (touched.count > 0) {
         edit_forget_args(&edit, 2, 1);
-        fields_end(&edit, "hdel");
+        fields_end(&edit, "hdel", &touched);
     }
     operation_members_end(&changed);
-    reply_int(request, removed);
+    reply_int(request, touched.count);
+    touched_end(&touched);
 }
 
 /* The deadline of one field becomes that of another, with which it changes its name. */
@@ -220,7 +222,7 @@ static void cmd_hrename(struct request *request)
     (void)hash_remove(&edit.value, from);
     (void)hash_put(&edit.value, &limits, to, buffer_slice(&copy));
     expire_ms = rename_deadline(&edit, from, to);
-    edit_end(&edit, EVENT_HASH, "hset");
+    fields_end_kept(&edit, "hset", &request->args[2], slice_equal(from, to) ? 1 : 2, 1);
     reply_int(request, 1);
     /* In this order: the key must not go in between, its deadline would go with it. */
     effect_set(request, (const struct slice[]){SLICE("HSET"), request_arg(request, 1), to, buffer_slice(&copy)}, 4);

@@ -143,29 +143,6 @@ static bool parse_options(struct request *request, const struct form *form, stru
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------------- fields touched -- */
-
-/* The fields that a command has changed something of: they are its effect. */
-struct touched {
-    struct slice *fields;
-    uint32_t count;
-};
-
-static void touched_begin(struct touched *touched, uint32_t most)
-{
-    *touched = (struct touched){.fields = mem_alloc(most * sizeof(struct slice))};
-}
-
-static void touched_add(struct touched *touched, struct slice field)
-{
-    touched->fields[touched->count++] = field;
-}
-
-static void touched_end(struct touched *touched)
-{
-    mem_free(touched->fields);
-}
-
 /* ------------------------------------------------------------------------------------------------------ HSETEX -- */
 
 static bool fields_meet(const struct request *request, const struct edit *edit, const struct options *options)
@@ -197,7 +174,7 @@ static void put_fields(struct request *request, struct edit *edit, const struct 
         if (options->lifetime == LIFETIME_NONE)
             edit_forget(edit, pairs[i]);
     }
-    edit_end(edit, EVENT_HASH, "hset");
+    fields_end_kept(edit, "hset", pairs, options->count, 2);
 }
 
 static void effect_put(struct request *request, const struct options *options)
@@ -237,7 +214,7 @@ static void limit_fields(struct request *request, const struct options *options)
         live = field_live_until(&edit, field, options->expire_ms);
         touched_add(&touched, field);
     }
-    fields_end(&edit, live ? "hexpire" : "hdel");
+    fields_end(&edit, live ? "hexpire" : "hdel", &touched);
     if (live)
         effect_put(request, options);
     else
@@ -295,7 +272,7 @@ static void reply_persisting(struct request *request, struct edit *edit, const s
         touched_add(&touched, field);
     }
     if (touched.count != 0) {
-        fields_end(edit, "hpersist");
+        fields_end(edit, "hpersist", &touched);
         effect_persist(request, &touched);
     }
     touched_end(&touched);
@@ -317,7 +294,7 @@ static void reply_limiting(struct request *request, struct edit *edit, const str
         touched_add(&touched, field);
     }
     if (touched.count != 0) {
-        fields_end(edit, live ? "hexpire" : "hdel");
+        fields_end(edit, live ? "hexpire" : "hdel", &touched);
         effect_none(request);
         fields_effect_deadline(request, options->expire_ms, touched.fields, touched.count);
     }
@@ -372,7 +349,7 @@ static void reply_deleting(struct request *request, struct edit *edit, struct fi
         touched_add(&touched, field);
     }
     if (touched.count != 0) {
-        fields_end(edit, "hdel");
+        fields_end(edit, "hdel", &touched);
         effect_delete(request, &touched);
     }
     touched_end(&touched);

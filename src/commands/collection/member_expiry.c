@@ -57,8 +57,7 @@ struct hexpire {
     struct edit edit;
     enum condition condition;
     int64_t expire_ms;
-    struct slice *done; /* fields that got the deadline, or went */
-    uint32_t done_count;
+    struct touched done; /* fields that got the deadline, or went */
 };
 
 static int64_t expire_field(struct hexpire *hexpire, struct slice field)
@@ -70,7 +69,7 @@ static int64_t expire_field(struct hexpire *hexpire, struct slice field)
     if (!condition_holds(hexpire->condition, entry_member_expire_ms(change_entry(&edit->change), field),
                          hexpire->expire_ms))
         return NOT_MET;
-    hexpire->done[hexpire->done_count++] = field;
+    touched_add(&hexpire->done, field);
     return field_live_until(edit, field, hexpire->expire_ms) ? DONE : GONE;
 }
 
@@ -78,17 +77,16 @@ static void hexpire_fields(struct request *request, struct hexpire *hexpire, str
 {
     const bool is_past = hexpire->expire_ms <= request->access->due_ms;
 
-    hexpire->done = mem_alloc((fields.end - fields.first) * sizeof(*hexpire->done));
-    hexpire->done_count = 0;
+    touched_begin(&hexpire->done, fields.end - fields.first);
     reply_array(request, fields.end - fields.first);
     for (uint32_t i = fields.first; i < fields.end; i++)
         reply_int(request, expire_field(hexpire, request_arg(request, i)));
-    if (hexpire->done_count != 0) {
-        fields_end(&hexpire->edit, is_past ? "hdel" : "hexpire");
+    if (hexpire->done.count != 0) {
+        fields_end(&hexpire->edit, is_past ? "hdel" : "hexpire", &hexpire->done);
         effect_none(request);
-        fields_effect_deadline(request, hexpire->expire_ms, hexpire->done, hexpire->done_count);
+        fields_effect_deadline(request, hexpire->expire_ms, hexpire->done.fields, hexpire->done.count);
     }
-    mem_free(hexpire->done);
+    touched_end(&hexpire->done);
 }
 
 static void hexpire_command(struct request *request, enum lifetime lifetime)
@@ -142,8 +140,8 @@ static int64_t persist_field(struct edit *edit, struct slice field)
 static void cmd_hpersist(struct request *request)
 {
     struct fields fields;
+    struct touched touched;
     struct edit edit;
-    bool any = false;
 
     if (!fields_parse(request, 2, FIELDS_COUNT_ERROR, &fields) ||
         !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
@@ -152,15 +150,18 @@ static void cmd_hpersist(struct request *request)
         reply_no_key(request, fields);
         return;
     }
+    touched_begin_event(&touched, request, fields.end - fields.first);
     reply_array(request, fields.end - fields.first);
     for (uint32_t i = fields.first; i < fields.end; i++) {
         int64_t result = persist_field(&edit, request_arg(request, i));
 
-        any = any || result == DONE;
+        if (result == DONE)
+            touched_add(&touched, request_arg(request, i));
         reply_int(request, result);
     }
-    if (any)
-        edit_end(&edit, EVENT_HASH, "hpersist");
+    if (touched.count != 0)
+        fields_end_kept(&edit, "hpersist", touched.fields, touched.count, 1);
+    touched_end(&touched);
 }
 
 /* Converts a deadline to the reply of a command. */

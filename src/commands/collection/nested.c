@@ -51,7 +51,7 @@ static bool put_string(struct request *request, const struct key *key)
 
     change_begin(&change, request->access, request->db, key);
     change_put_string(&change, request_arg(request, 2), EXPIRE_NEVER);
-    change_end(&change, EVENT_STRING, "set");
+    change_end(&change, EVENT_STRING | EVENT_REPLACES, "set");
     return was_there;
 }
 
@@ -73,7 +73,7 @@ static bool put_nested(struct request *request, const struct key *key, struct sl
         change_keep_value(&change, value);
     else
         change_put_value(&change, TYPE_NESTED, value, EXPIRE_NEVER);
-    change_end(&change, EVENT_HASH, "nhset");
+    change_end(&change, is_nested ? EVENT_HASH : EVENT_HASH | EVENT_REPLACES, "nhset");
     return was_there;
 }
 

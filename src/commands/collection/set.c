@@ -631,7 +631,7 @@ static void store_algebra(struct request *request, algebra_fn algebra, const cha
     (void)access_probe(request->access, request->db, key);
     change_begin(&change, request->access, request->db, key);
     change_put_value(&change, TYPE_SET, result.set, EXPIRE_NEVER);
-    change_end(&change, EVENT_SET, event);
+    change_end(&change, EVENT_SET | EVENT_REPLACES, event);
     operation_add_value(request, request->db, key);
     reply_int(request, (int64_t)set_count(result.set));
 }

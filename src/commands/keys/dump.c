@@ -195,7 +195,7 @@ static void make_key(struct request *request, struct change *change, const struc
     bool is_there = change_entry(change) != NULL;
 
     put_value(request, change, restore, value);
-    change_end(change, EVENT_GENERIC, NULL);
+    change_end(change, EVENT_GENERIC | EVENT_REPLACES, NULL);
     if (is_there)
         access_event(access, request->db, change->key, EVENT_NEW, "new");
     access_event(access, request->db, change->key, EVENT_GENERIC, "restore");

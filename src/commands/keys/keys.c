@@ -95,7 +95,7 @@ static void cmd_type(struct request *request)
  * The caller sends the event itself: others may come first. */
 static void arrive(struct change *to, bool replaced)
 {
-    change_end(to, EVENT_GENERIC, NULL);
+    change_end(to, EVENT_GENERIC | EVENT_REPLACES, NULL);
     if (replaced)
         access_event(to->access, to->db, to->key, EVENT_NEW, "new");
 }

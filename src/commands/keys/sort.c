@@ -455,7 +455,7 @@ static void store(struct sort *sort, struct window window)
     (void)access_probe(request->access, request->db, key);
     change_begin(&change, request->access, request->db, key);
     change_put_value(&change, TYPE_LIST, list, EXPIRE_NEVER);
-    change_end(&change, EVENT_LIST, "sortstore");
+    change_end(&change, EVENT_LIST | EVENT_REPLACES, "sortstore");
     operation_add_value(request, request->db, key);
     reply_int(request, (int64_t)result_count(sort, window));
 }

@@ -3,6 +3,7 @@
 #include "base/array.h"
 #include "commands/sorted_set/geo.h"
 
+#include "base/mem.h"
 #include "base/number.h"
 #include "commands/shared/families.h"
 
@@ -18,6 +19,8 @@ struct search {
     double unit_m;
     bool from_member, from_point; /* GEOSEARCH must name one of them, */
     bool by_radius, by_box;       /* and one of these; the same word again takes the place of the first */
+    bool by_polygon;              /* instead of both */
+    struct geohash_point *vertices;
     bool with_distance, with_hash, with_point;
     bool any; /* ANY: the first matches are sufficient */
     enum order order;
@@ -147,6 +150,8 @@ static void store_found(struct request *request, const struct search *search, co
         zset_builder_add(&builder, found_member(found),
                          search->stores_distance ? found->distance_m / search->unit_m : found->score);
     }
+    if (search->by_polygon) /* the word is newer than Redis 7.0 */
+        zset_effect_built(request, search->store, &builder);
     zset_store(request, search->store, zset_build(&builder, &limits), event);
 }
 
@@ -210,6 +215,20 @@ static bool parse_box(struct request *request, uint32_t index, struct search *se
     search->shape.width_m = width * search->unit_m;
     search->shape.height_m = height * search->unit_m;
     search->by_box = true;
+    return true;
+}
+
+/* The number of vertices stands in argument `index`; they were checked to be there. */
+static bool parse_vertices(struct request *request, uint32_t index, uint32_t count, struct search *search)
+{
+    mem_free(search->vertices);
+    search->vertices = mem_alloc(count * sizeof(*search->vertices));
+    for (uint32_t i = 0; i < count; i++) {
+        if (!geo_parse_point(request, index + 1 + 2 * i, &search->vertices[i]))
+            return false;
+    }
+    search->shape = geohash_polygon(search->vertices, count);
+    search->by_polygon = true;
     return true;
 }
 
@@ -289,27 +308,52 @@ static enum taken parse_store_word(struct request *request, uint32_t *index, str
     return TAKEN;
 }
 
+static enum taken parse_polygon(struct request *request, uint32_t *index, struct search *search)
+{
+    const uint32_t at = *index + 1;
+    int64_t count;
+
+    if (!request_arg_i64(request, at, &count))
+        return REPLIED;
+    if (count < 3) {
+        reply_error(request, "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
+        return REPLIED;
+    }
+    if (count > (request->arg_count - at - 1) / 2)
+        return NOT_MINE;
+    *index = at + 2 * (uint32_t)count;
+    return taken_if(parse_vertices(request, at, (uint32_t)count, search));
+}
+
+static bool has_center(const struct search *search)
+{
+    return search->from_member || search->from_point;
+}
+
 static enum taken parse_search_word(struct request *request, uint32_t *index, struct search *search)
 {
     uint32_t at = *index, left = request->arg_count - at - 1;
 
-    if (request_arg_is(request, at, "FROMMEMBER") && left >= 1 && !search->from_point) {
+    if (request_arg_is(request, at, "FROMMEMBER") && left >= 1 && !search->from_point && !search->by_polygon) {
         *index += 1;
         return taken_if(parse_member(request, at + 1, search));
     }
-    if (request_arg_is(request, at, "FROMLONLAT") && left >= 2 && !search->from_member) {
+    if (request_arg_is(request, at, "FROMLONLAT") && left >= 2 && !search->from_member && !search->by_polygon) {
         *index += 2;
         search->from_point = true;
         return taken_if(geo_parse_point(request, at + 1, &search->shape.center));
     }
-    if (request_arg_is(request, at, "BYRADIUS") && left >= 2 && !search->by_box) {
+    if (request_arg_is(request, at, "BYRADIUS") && left >= 2 && !search->by_box && !search->by_polygon) {
         *index += 2;
         return taken_if(parse_circle(request, at + 1, search));
     }
-    if (request_arg_is(request, at, "BYBOX") && left >= 3 && !search->by_radius) {
+    if (request_arg_is(request, at, "BYBOX") && left >= 3 && !search->by_radius && !search->by_polygon) {
         *index += 3;
         return taken_if(parse_box(request, at + 1, search));
     }
+    if (request_arg_is(request, at, "BYPOLYGON") && left >= 1 && !has_center(search) && !search->by_radius &&
+        !search->by_box)
+        return parse_polygon(request, index, search);
     return NOT_MINE;
 }
 
@@ -406,12 +450,11 @@ static bool check_search(struct request *request, const struct search *search)
 {
     const struct slice name = request_arg(request, 0);
 
-    bool has_center = search->from_member || search->from_point;
-
-    if (has_center && (search->by_radius || search->by_box))
+    if (search->by_polygon || (has_center(search) && (search->by_radius || search->by_box)))
         return true;
     reply_errorf(request, "ERR exactly one of %s can be specified for %.*s",
-                 has_center ? "BYRADIUS and BYBOX" : "FROMMEMBER or FROMLONLAT", (int)MIN(name.size, 128U), name.data);
+                 has_center(search) ? "BYRADIUS and BYBOX" : "FROMMEMBER or FROMLONLAT", (int)MIN(name.size, 128U),
+                 name.data);
     return false;
 }
 
@@ -422,6 +465,7 @@ static void cmd_geosearch(struct request *request)
     if (zset_read(request, &request->keys[0], &search.zset) && parse_words(request, 2, parse_search_word, &search) &&
         check_search(request, &search) && check_words(request, &search, ""))
         run(request, &search, "");
+    mem_free(search.vertices);
 }
 
 static enum taken parse_search_or_store_word(struct request *request, uint32_t *index, struct search *search)
@@ -440,6 +484,7 @@ static void cmd_geosearchstore(struct request *request)
         parse_words(request, 3, parse_search_or_store_word, &search) && check_search(request, &search) &&
         check_words(request, &search, "GEOSEARCHSTORE"))
         run(request, &search, "geosearchstore");
+    mem_free(search.vertices);
 }
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
@@ -486,20 +531,22 @@ const struct command_row geo_search_commands[] = {
      .deprecated_since = "6.2.0", .replaced_by = "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"},
     {.name = "geosearch", .run = cmd_geosearch, .arity = -7, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @geo @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "geo", .since = "6.2.0",
-     .summary = "Returns the members within a circle or a box.",
+     .summary = "Returns the members within a circle, a box or a polygon.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
-     .syntax = "GEOSEARCH key (FROMMEMBER member|FROMLONLAT longitude latitude) (BYRADIUS radius "
-                "(m|km|ft|mi)|BYBOX width height (m|km|ft|mi)) [ASC|DESC] [COUNT count [ANY]] [WITHCOORD] "
+     .syntax = "GEOSEARCH key [FROMMEMBER member|FROMLONLAT longitude latitude] (BYRADIUS radius "
+                "(m|km|ft|mi)|BYBOX width height (m|km|ft|mi)|BYPOLYGON num-vertices vertex-longitude "
+                "vertex-latitude [vertex-longitude vertex-latitude ...]) [ASC|DESC] [COUNT count [ANY]] [WITHCOORD] "
                 "[WITHDIST] [WITHHASH]",
-     .history = "7.0.0=The units in either case."},
+     .history = "7.0.0=The units in either case.|9.0.0=The word `BYPOLYGON`."},
     {.name = "geosearchstore", .run = cmd_geosearchstore, .arity = -8, .access = ACCESS_STRIPED,
      .flags = "write denyoom alone", .categories = "@write @geo @slow",
      .keys = "OW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@range:0,1,0", .group = "geo", .since = "6.2.0",
-     .summary = "Stores the members within a circle or a box.",
+     .summary = "Stores the members within a circle, a box or a polygon.",
      .complexity = "O(N+log(M)) for N members near the center, of M",
-     .syntax = "GEOSEARCHSTORE destination source (FROMMEMBER member|FROMLONLAT longitude latitude) (BYRADIUS "
-                "radius (m|km|ft|mi)|BYBOX width height (m|km|ft|mi)) [ASC|DESC] [COUNT count [ANY]] [STOREDIST]",
-     .history = "7.0.0=The units in either case."},
+     .syntax = "GEOSEARCHSTORE destination source [FROMMEMBER member|FROMLONLAT longitude latitude] (BYRADIUS "
+                "radius (m|km|ft|mi)|BYBOX width height (m|km|ft|mi)|BYPOLYGON num-vertices vertex-longitude "
+                "vertex-latitude [vertex-longitude vertex-latitude ...]) [ASC|DESC] [COUNT count [ANY]] [STOREDIST]",
+     .history = "7.0.0=The units in either case.|9.0.0=The word `BYPOLYGON`."},
     {.name = NULL},
 };
 /* clang-format on */

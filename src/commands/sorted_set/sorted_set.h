@@ -38,6 +38,10 @@ void zset_reply_members(struct output *out, int proto, struct value zset, struct
  * members. */
 void zset_store(struct request *request, const struct key *key, struct value zset, const char *event);
 
+/* For a command whose words redis-server 7.0 does not know: files and replicas get the members that come into the key,
+ * before zset_build. DEL and ZADD; nothing if nothing changes. */
+void zset_effect_built(struct request *request, const struct key *key, const struct zset_builder *built);
+
 /* Checks that reply an error and return false. */
 must_check bool zset_parse_score(struct request *request, uint32_t index, double *score);
 must_check bool zset_parse_scores(struct request *request, uint32_t least_index, uint32_t most_index,

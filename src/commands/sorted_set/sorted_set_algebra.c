@@ -350,38 +350,6 @@ static void reply_result(struct request *request, enum operation operation)
     zset_ops.destroy(zset);
 }
 
-enum { EFFECT_MEMBERS = 128 };
-
-/* The members from `first` on, with their scores. */
-static void effect_members(struct request *request, const struct zset_builder *result, uint64_t first)
-{
-    const uint64_t count = MIN(result->list.count - first, (uint64_t)EFFECT_MEMBERS);
-    struct slice words[2 + 2 * EFFECT_MEMBERS] = {SLICE("ZADD"), request->keys[0].name};
-    char texts[EFFECT_MEMBERS][NUMBER_DOUBLE_SPACE];
-
-    for (uint64_t i = 0; i < count; i++) {
-        const struct zindex_item *item = result->list.items[first + i];
-
-        words[2 + 2 * i] = slice_make(texts[i], number_format_double(texts[i], item->score));
-        words[3 + 2 * i] = zindex_item_member(item);
-    }
-    effect_add(request, words, 2 + 2 * (uint32_t)count);
-}
-
-/* Redis 7.0 does not know AGGREGATE COUNT, so files and replicas get the members that came of it. */
-static void effect_counted(struct request *request, const struct zset_builder *result)
-{
-    const bool replaces = access_find(request->access, request->db, &request->keys[0]) != NULL;
-
-    effect_none(request);
-    if (request->access->effects == NULL || (!replaces && result->list.count == 0))
-        return;
-    if (replaces)
-        effect_set(request, (const struct slice[]){SLICE("DEL"), request->keys[0].name}, 2);
-    for (uint64_t first = 0; first < result->list.count; first += EFFECT_MEMBERS)
-        effect_members(request, result, first);
-}
-
 static void store_result(struct request *request, enum operation operation, const char *event)
 {
     const struct zset_limits limits = type_zset_limits();
@@ -391,7 +359,7 @@ static void store_result(struct request *request, enum operation operation, cons
     if (!run(request, true, &algebra, &result))
         return;
     if (algebra.aggregate == COUNT)
-        effect_counted(request, &result);
+        zset_effect_built(request, &request->keys[0], &result); /* the word is newer than Redis 7.0 */
     zset_store(request, &request->keys[0], zset_build(&result, &limits), event);
 }
 

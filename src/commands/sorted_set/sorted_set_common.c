@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/number.h"
+#include "data/zindex_item.h"
 
 #include <math.h>
 
@@ -96,10 +97,42 @@ void zset_store(struct request *request, const struct key *key, struct value zse
         (void)access_probe(request->access, request->db, key);
         change_begin(&change, request->access, request->db, key);
         change_put_value(&change, TYPE_ZSET, zset, EXPIRE_NEVER);
-        change_end(&change, EVENT_ZSET, event);
+        change_end(&change, EVENT_ZSET | EVENT_REPLACES, event);
         operation_add_value(request, request->db, key);
     }
     reply_int(request, (int64_t)count);
+}
+
+enum { EFFECT_MEMBERS = 128 };
+
+/* The members from `first` on, with their scores. */
+static void effect_members(struct request *request, const struct key *key, const struct zset_builder *result,
+                           uint64_t first)
+{
+    const uint64_t count = MIN(result->list.count - first, (uint64_t)EFFECT_MEMBERS);
+    struct slice words[2 + 2 * EFFECT_MEMBERS] = {SLICE("ZADD"), key->name};
+    char texts[EFFECT_MEMBERS][NUMBER_DOUBLE_SPACE];
+
+    for (uint64_t i = 0; i < count; i++) {
+        const struct zindex_item *item = result->list.items[first + i];
+
+        words[2 + 2 * i] = slice_make(texts[i], number_format_double(texts[i], item->score));
+        words[3 + 2 * i] = zindex_item_member(item);
+    }
+    effect_add(request, words, 2 + 2 * (uint32_t)count);
+}
+
+void zset_effect_built(struct request *request, const struct key *key, const struct zset_builder *built)
+{
+    const bool replaces = access_find(request->access, request->db, key) != NULL;
+
+    effect_none(request);
+    if (request->access->effects == NULL || (!replaces && built->list.count == 0))
+        return;
+    if (replaces)
+        effect_set(request, (const struct slice[]){SLICE("DEL"), key->name}, 2);
+    for (uint64_t first = 0; first < built->list.count; first += EFFECT_MEMBERS)
+        effect_members(request, key, built, first);
 }
 
 /* ----------------------------------------------------------------------------------------------------- parsing -- */

@@ -341,7 +341,7 @@ static void store_result(struct request *request, const struct bitop *bitop, con
         change_put_string(&change, SLICE_EMPTY, EXPIRE_NEVER);
         memcpy(change_edit_string(&change, size), result, size); /* also digits stay bytes */
     }
-    change_end(&change, EVENT_STRING, "set");
+    change_end(&change, EVENT_STRING | EVENT_REPLACES, "set");
     tell_result(request, bitop);
 }
 

@@ -35,7 +35,7 @@ static inline void set_to_argument(const struct request *request, const struct k
     (void)access_probe(request->access, request->db, key);
     change_begin(&change, request->access, request->db, key);
     put_argument(request, &change, index, expire_ms);
-    change_end(&change, EVENT_STRING, "set");
+    change_end(&change, EVENT_STRING | EVENT_REPLACES, "set");
 }
 
 static void set_until(const struct request *request, const struct key *key, uint32_t index, int64_t expire_ms)

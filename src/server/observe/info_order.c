@@ -365,6 +365,10 @@ static const char *const keyspace_fields[] = {
     NULL,
 };
 
+static const char *const keysizes_fields[] = {
+    "keysizes_time", "keysizes_usec", "keysizes_walk_in_progress", "db<n>_distrib_<type>", NULL,
+};
+
 static const char *const keydb_fields[] = {
     "mvcc_depth",
     "worker<n>",
@@ -394,6 +398,7 @@ const struct info_section info_sections[] = {
     {"latencystats", "Latencystats", INFO_SHOWN_BY_ALL, latencystats_fields},
     {"cluster", "Cluster", INFO_SHOWN_BY_DEFAULT, cluster_fields},
     {"keyspace", "Keyspace", INFO_SHOWN_BY_DEFAULT, keyspace_fields},
+    {"keysizes", "Keysizes", INFO_SHOWN_BY_NAME, keysizes_fields},
     {"keydb", "KeyDB", INFO_SHOWN_BY_DEFAULT, keydb_fields},
     {"debug", "Debug", INFO_SHOWN_BY_NAME, debug_fields},
 };

@@ -16,9 +16,13 @@ static const struct {
     char letter;
     int64_t bits;
 } letters[] = {
-    {'A', EVERY_CLASS},  {'g', EVENT_GENERIC}, {'$', EVENT_STRING},  {'l', EVENT_LIST},     {'s', EVENT_SET},
-    {'h', EVENT_HASH},   {'z', EVENT_ZSET},    {'x', EVENT_EXPIRED}, {'e', EVENT_EVICTED},  {'t', EVENT_STREAM},
-    {'d', EVENT_MODULE}, {'n', EVENT_NEW},     {'K', EVENTS_BY_KEY}, {'E', EVENTS_BY_NAME}, {'m', EVENT_KEY_MISS},
+    {'A', EVERY_CLASS},       {'g', EVENT_GENERIC},      {'$', EVENT_STRING},
+    {'l', EVENT_LIST},        {'s', EVENT_SET},          {'h', EVENT_HASH},
+    {'z', EVENT_ZSET},        {'x', EVENT_EXPIRED},      {'e', EVENT_EVICTED},
+    {'t', EVENT_STREAM},      {'d', EVENT_MODULE},       {'n', EVENT_NEW},
+    {'K', EVENTS_BY_KEY},     {'E', EVENTS_BY_NAME},     {'m', EVENT_KEY_MISS},
+    {'o', EVENT_OVERWRITTEN}, {'c', EVENT_TYPE_CHANGED}, {'S', FIELDS_BY_KEY},
+    {'T', FIELDS_BY_NAME},    {'I', FIELDS_BY_FIELD},    {'V', FIELDS_BY_NAME_AND_KEY},
 };
 
 static int64_t bits_of(char letter)
@@ -44,7 +48,7 @@ bool event_classes_set(const struct option_row *row, const struct slice *words, 
         int64_t more = bits_of(words[0].data[i]);
 
         if (more == 0) {
-            snprintf(error, error_size, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
+            snprintf(error, error_size, "Invalid event class character. Use 'Ag$lshzxeKEtmdnocSTIV'.");
             return false;
         }
         bits |= more;

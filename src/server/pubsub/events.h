@@ -1,5 +1,12 @@
-/* Keyspace events: messages about changes of keys in channels __keyspace@<db>__:<key> and __keyevent@<db>__:<event>, as
- * notify-keyspace-events selects them.
+/* Keyspace events: messages about changes of keys in channels __keyspace@<db>__:<key> and __keyevent@<db>__:<event>,
+ * as notify-keyspace-events selects them. Events of hashes also come with the fields that they are about, each as its
+ * size, a colon and its bytes, with commas in between:
+ *
+ *     channel                                     message
+ *     __subkeyspace@<db>__:<key>                  <event>|<fields>
+ *     __subkeyevent@<db>__:<event>                <size of the key>:<key>|<fields>
+ *     __subkeyspaceitem@<db>__:<key>\n<field>     <event>
+ *     __subkeyspaceevent@<db>__:<event>|<key>     <fields>
  *
  * The worker notes them while the key's stripe is held, and publishes them in that order before it is released:
  * telling.h. */

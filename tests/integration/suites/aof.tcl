@@ -360,6 +360,11 @@ with_server {appendonly yes enable-debug-command yes} {
         r zunionstore union 2 z s weights 0.1 0.7 aggregate count
         r zinterstore inter 2 z s weights inf 1 aggregate count
         r zinterstore z 2 z s aggregate count
+        r geoadd places 1 1 a 2.5 2 b 3 1.5 c 40 40 far
+        r geosearchstore inside places bypolygon 4 0 0 4 0 4 4 0 4
+        r geosearchstore inside places bypolygon 3 0 0 4 0 4 4 storedist
+        r geosearchstore places places bypolygon 3 0 0 4 0 4 4
+        r geosearchstore places none bypolygon 3 0 0 4 0 4 4
         r set gone v
         r zinterstore gone 2 z none aggregate count
         r zinterstore gone 2 z none aggregate count

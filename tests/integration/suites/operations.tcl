@@ -275,6 +275,8 @@ with_server {enable-debug-command yes} {
         check {{zadd z 1 a}} {zinterstore z 2 z x aggregate count} {{DEL z}}
         check {} {geoadd g 1 1 a} {{ZADD g 3377822707026402 a}}
         check_value {{geoadd g 1 1 a}} {geosearchstore y g frommember a byradius 1 m asc} y
+        check_value {{geoadd g 1 1 a}} {geosearchstore y g bypolygon 3 0 0 2 0 0 3} y
+        check {{geoadd g 1 1 a}} {geosearchstore g g bypolygon 3 5 5 6 5 5 6} {{DEL g}}
     }
 
     test "streams: ids are decided, trims are exact" {keydb} {

@@ -71,6 +71,7 @@ set families {
         {zpopmax K} {zremrangebyrank K I 4} {zremrangebyscore K 0 9} {zunionstore K 2 K K} {zinterstore K 2 K K}
         {zunionstore K 2 K K aggregate count}
         {zdiffstore K 2 K K} {zrangestore K K 0 5} {geoadd K 13.3 38.1 M} {expiremember K M E}
+        {geosearchstore K K bypolygon 3 -180 -85 180 -85 0 85}
     }
     "streams" {
         {xadd K * f V} {xadd K X f V g M} {xadd K maxlen = 5 * f V} {xadd K minid = X * f M} {keydb.op.xadd K X f V}
