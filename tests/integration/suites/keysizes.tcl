@@ -64,7 +64,7 @@ proc keysizes_fresh {} {
     return [keysizes]
 }
 
-with_server {} {
+with_server {enable-debug-command yes} {
     test "the section is only there when it is named, and a walk is counted in the background" {keydb} {
         foreach words {{} all everything default {everything debug}} {
             assert {[string first Keysizes [r info {*}$words]] < 0} $words
@@ -131,6 +131,26 @@ with_server {} {
         assert_equal [keysizes_expected 4] [keysizes_fresh]
         r flushall
         assert_equal {} [keysizes_fresh]
+    }
+
+    test "databases that are emptied or exchanged in the middle of a walk" {keydb} {
+        foreach pause_ms {100 200 300 400} command {flushall {swapdb 0 1} {swapdb 0 1} flushall} {
+            r debug populate 200000 key 10
+            keysizes_fresh
+            set before [info_field keysizes_time keysizes]
+            wait_for {[info_field keysizes_walk_in_progress keysizes] == 1}
+            after $pause_ms ;# somewhere in the walk, or before: both have to do
+            r {*}$command
+            set is_walking [expr {[info_field keysizes_time keysizes] == $before}]
+            wait_for {[info_field keysizes_time keysizes] > $before}
+            set expected [expr {$command eq "flushall" ? {} : {db1_distrib_strings_sizes 8=200000}}]
+            if {$is_walking} { # otherwise the walk had ended before
+                incr walking
+                assert_equal $expected [keysizes]
+            }
+            r flushall
+        }
+        assert {[info exists walking]}
     }
 
     test "within MULTI and scripts, and over RESP3" {keydb} {
