@@ -37,8 +37,9 @@ class Mistake(Exception):
 class Chooser:
     """Random commands with few keys, fields and members, so that they meet each other."""
 
-    def __init__(self, seed, has_field_deadlines):
+    def __init__(self, seed, has_field_deadlines, model):
         self.random = random.Random(seed)
+        self.model = model
         self.has_field_deadlines = has_field_deadlines
         self.last_id = 0
         self.makers = [self.set, self.set, self.delex, self.msetex, self.increx, self.increx, self.hash_set,
@@ -271,13 +272,13 @@ def round_of(options, seed):
     where = FOLLOWERS[seed % len(FOLLOWERS)]
     if where == "redis-server" and not options.oracle:
         where = "replica"
-    chooser = Chooser(seed, where != "redis-server")
+    digests = {}
+    model = Keyspace(digests)
+    chooser = Chooser(seed, where != "redis-server", model)
     if where == "redis-server":
         chooser.makers = [maker for maker in chooser.makers if maker != chooser.stream]
         chooser.makers += [lambda: newer_streams.choose_old(chooser)] * 8
     ours = [*OPTIONS, *(["--active-replica", "yes"] if where == "peer" else [])]
-    digests = {}
-    model = Keyspace(digests)
     with Server(options.server, ours, options.threads) as server, \
             Server(options.oracle if where == "redis-server" else options.server,
                    [] if where == "redis-server" else ours) as follower:

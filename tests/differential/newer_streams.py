@@ -105,20 +105,23 @@ def policy(chooser):
     return chooser.maybe(chooser.one("KEEPREF", "DELREF", "ACKED"), share=0.7)
 
 
-def ids(chooser, known=30):
+def ids(chooser, key, known=30):
     newest = chooser.last_id
+    stream = chooser.model.keys.get(key)
+    if key[0] == "y" and stream is not None and stream.value.entries:
+        return [text(position).decode() for position in chooser.random.sample(sorted(stream.value.entries), 1)]
     some = chooser.random.sample(range(max(0, newest - known), newest + 2), chooser.random.randrange(1, 3))
     return ["%d-0" % number for number in some]
 
 
-def numbered(chooser):
-    some = ids(chooser)
+def numbered(chooser, key):
+    some = ids(chooser, key)
     return ["IDS", len(some), *some]
 
 
-def choose_old(chooser):
+def choose_old(chooser, may_have_pairs=False):
     """Of what redis-server 7.0 can be told all."""
-    key, group = chooser.key("x"), chooser.one("g", "h")
+    key, group = chooser.key("y" if may_have_pairs and chooser.random.random() < 0.2 else "x"), chooser.one("g", "h")
     consumer = chooser.one("c", "d")
     kind = chooser.random.randrange(14)
     if kind < 5:
@@ -136,21 +139,22 @@ def choose_old(chooser):
     if kind == 9:
         return ["XREADGROUP", "GROUP", group, consumer, "CLAIM", 0, "STREAMS", key, ">"]
     if kind == 10:
-        return ["XACK", key, group, *ids(chooser)]
+        return ["XACK", key, group, *ids(chooser, key)]
     if kind == 11:
-        return ["XDEL", key, *ids(chooser)]
+        return ["XDEL", key, *ids(chooser, key)]
     if kind == 12:
-        return ["XDELEX", key, *policy(chooser), *numbered(chooser)]
-    return ["XACKDEL", key, group, *policy(chooser), *numbered(chooser)]
+        return ["XDELEX", key, *policy(chooser), *numbered(chooser, key)]
+    return ["XACKDEL", key, group, *policy(chooser), *numbered(chooser, key)]
 
 
 def choose(chooser):
     kind = chooser.random.randrange(12)
     if kind < 8:
-        return choose_old(chooser)
+        return choose_old(chooser, True)
     if kind == 8:
-        return ["XNACK", chooser.key("x"), chooser.one("g", "h"), chooser.one("SILENT", "FAIL", "FATAL"),
-                *numbered(chooser), *chooser.maybe("RETRYCOUNT", chooser.random.randrange(5))]
+        key = chooser.key(chooser.one("x", "y"))
+        return ["XNACK", key, chooser.one("g", "h"), chooser.one("SILENT", "FAIL", "FATAL"),
+                *numbered(chooser, key), *chooser.maybe("RETRYCOUNT", chooser.random.randrange(5))]
     if kind == 9:
         name = chooser.one("x", "y")
         return ["COPY", "%s%d" % (name, chooser.random.randrange(4)), "%s%d" % (name, chooser.random.randrange(4)),
