@@ -645,39 +645,67 @@ static bool stripes_lock_to_run(struct worker *worker, const struct job *job, bo
     return true;
 }
 
-bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
-                          void (*body)(struct worker *worker, void *context), void *context)
+/* With the stripes of the execution. False: they are not free. */
+static bool run_body(struct worker *worker, void (*body)(struct worker *worker, void *context), void *context)
 {
     struct access *access = &worker->run.access;
-    bool locked;
 
-    worker_assert_outside(worker);
+    if (!stripes_lock_to_run(worker, NULL, true))
+        return false;
+    access_begin(access, run_time_now(worker), false);
+    access->no_touch = false;
+    access->effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
+    if (is_stamping(worker))
+        record_undo(worker);
+    body(worker, context);
+    counter_add(&access->counters->dirty, access->dirty);
+    dispatch_settle_access(access);
+    if (undo_is_recording(access)) /* it is over */
+        undo_end(access);
+    access_unlock(access, worker->run.stripes.items, worker->run.stripes.count);
+    return true;
+}
+
+/* Inside. False: not now. */
+static bool run_body_alone(struct worker *worker, void (*body)(struct worker *worker, void *context), void *context)
+{
+    bool done;
+
+    if (!turn_take(worker, TURN_ALONE))
+        return false;
+    done = run_body(worker, body, context);
+    turn_give(worker, TURN_ALONE);
+    return done;
+}
+
+static bool run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count, bool is_script,
+                        void (*body)(struct worker *worker, void *context), void *context)
+{
+    bool done = false;
+
     assert(!worker->reentrant && worker->run.running == NULL);
     worker->run.stripes.count = 0;
     stripes_of_keys(worker, keys, key_count);
     if (!gate_enter(&worker->member))
         return false;
-    if (UNLIKELY(loading_runs()) || !turn_take(worker, TURN_ALONE)) {
-        gate_leave(&worker->member);
-        return false;
-    }
-    locked = stripes_lock_to_run(worker, NULL, true);
-    if (locked) {
-        access_begin(access, run_time_now(worker), false);
-        access->no_touch = false;
-        access->effects = journal_is_on(&worker->server->journal) ? &worker->run.effects : NULL;
-        if (is_stamping(worker))
-            record_undo(worker);
-        body(worker, context);
-        counter_add(&access->counters->dirty, access->dirty);
-        dispatch_settle_access(access);
-        if (undo_is_recording(access)) /* it is over */
-            undo_end(access);
-        access_unlock(access, worker->run.stripes.items, worker->run.stripes.count);
-    }
-    turn_give(worker, TURN_ALONE);
+    if (LIKELY(!loading_runs()))
+        done = is_script ? run_body_alone(worker, body, context) : run_body(worker, body, context);
     gate_leave(&worker->member);
-    return locked;
+    return done;
+}
+
+bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
+                          void (*body)(struct worker *worker, void *context), void *context)
+{
+    worker_assert_outside(worker);
+    return run_unasked(worker, keys, key_count, true, body, context);
+}
+
+bool dispatch_serve_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
+                            void (*body)(struct worker *worker, void *context), void *context)
+{
+    worker_assert_outside(worker);
+    return run_unasked(worker, keys, key_count, false, body, context);
 }
 
 /* The stripes needed are in the execution. */

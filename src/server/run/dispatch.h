@@ -55,3 +55,6 @@ void dispatch_settle_access(struct access *access);
  * being loaded; call it again after a wake. The worker's thread, outside of the gate. */
 must_check bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                                      void (*body)(struct worker *worker, void *context), void *context);
+/* The same for a body that runs no command, but lets clients be served that wait for the keys: scripts may run. */
+must_check bool dispatch_serve_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
+                                       void (*body)(struct worker *worker, void *context), void *context);

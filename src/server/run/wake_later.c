@@ -23,6 +23,7 @@ struct wake {
     struct worker *worker;
     struct loop_timer timer;
     int64_t due_us; /* of the monotonic clock */
+    bool is_done;   /* its key was touched */
     uint64_t hash;
     unsigned db;
     size_t size; /* of what follows: the database's number, and the name */
@@ -55,23 +56,26 @@ static struct wake *wake_create(struct worker *worker, unsigned db, const struct
     return wake;
 }
 
+static bool may_serve(const struct worker *worker)
+{
+    return !worker->reentrant && !pause_is_on() && (command_blocks() & COMMAND_BLOCKS_OF_WRITES) == 0;
+}
+
 /* From here on there is none for the key: whoever is served in vain asks for another one. */
 static void touch(struct worker *worker, void *context)
 {
-    const struct wake *wake = context;
+    struct wake *wake = context;
     struct access *access = &worker->run.access;
     const struct key key = key_of(wake);
     struct stripe *stripe = &access->store->stripes[access_stripe_of(access, &key)];
 
     worker_assert_inside(worker);
+    if (!may_serve(worker)) /* since just now */
+        return;
+    wake->is_done = true;
     (void)radix_remove(states[worker->index].wakes, id_of(wake), NULL);
     if (stripe->registries != NULL)
         waiters_touch_key(access, stripe, wake->db, &key);
-}
-
-static bool may_serve(const struct worker *worker)
-{
-    return !worker->reentrant && !pause_is_on() && (command_blocks() & COMMAND_BLOCKS_OF_WRITES) == 0;
 }
 
 static void on_timer(struct loop *loop, struct loop_timer *timer);
@@ -94,13 +98,15 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
     worker_assert_outside(worker);
     if (!may_serve(worker)) {
         start(wake, REFUSED_MS * 1000);
-    } else if (!dispatch_run_unasked(worker, &key, 1, touch, wake)) {
-        start(wake, HELD_MS * 1000);
-    } else {
-        mem_free(wake);
-        if (worker->has_deferred)
-            worker_run_deferred(worker);
+        return;
     }
+    if (!dispatch_serve_unasked(worker, &key, 1, touch, wake) || !wake->is_done) {
+        start(wake, HELD_MS * 1000);
+        return;
+    }
+    mem_free(wake);
+    if (worker->has_deferred)
+        worker_run_deferred(worker);
 }
 
 /* Takes it over; the worker's own thread. */

@@ -416,8 +416,9 @@ with_server {active-replica yes enable-debug-command yes} {
         assert_equal {{5-1 5 1} {1-1 0 0}} [claim count 2 claim 4000]
         assert_equal {{9-1 0 0}} [claim count 2 claim 4000]
         assert_equal {{1-1 d 1} {5-1 d 2} {9-1 d 1}} [rows]
-        # A late entry is new, not one that is pending.
+        # A late entry is new, not one that is pending, so it cannot be given back.
         r debug operate 0 0 KEYDB.OP.XADD s 2-1 n 2
+        assert_equal 0 [r xnack s g fail ids 1 2-1]
         set a [waiting a]
         $a -send xreadgroup group g d count 1 block 0 claim 100 streams s >
         assert_equal {{2-1 0 0}} [claimed [$a -read]]
