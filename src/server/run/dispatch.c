@@ -727,7 +727,6 @@ static bool run_unasked(struct worker *worker, const struct key *keys, uint32_t 
 {
     bool done = false;
 
-    worker_assert_outside(worker);
     assert(!worker->reentrant && worker->run.running == NULL);
     worker->run.stripes.count = 0;
     stripes_of_keys(worker, keys, key_count);
@@ -742,12 +741,14 @@ static bool run_unasked(struct worker *worker, const struct key *keys, uint32_t 
 bool dispatch_run_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                           void (*body)(struct worker *worker, void *context), void *context)
 {
+    worker_assert_outside(worker);
     return run_unasked(worker, keys, key_count, true, body, context);
 }
 
 bool dispatch_serve_unasked(struct worker *worker, const struct key *keys, uint32_t key_count,
                             void (*body)(struct worker *worker, void *context), void *context)
 {
+    worker_assert_outside(worker);
     return run_unasked(worker, keys, key_count, false, body, context);
 }
 

@@ -382,6 +382,18 @@ proc client_field {name field} {
     return 0
 }
 
+# What SCRIPT puts into the journal: a list of commands, also those of transactions.
+proc journaled_by script {
+    r debug journal start
+    uplevel 1 $script
+    set stream [r debug journal read]
+    r debug journal stop
+    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
+    return [lsearch -all -inline -not -regexp [lmap command [split [string map {\r\n { }} $words] \n] {
+        string trim $command
+    }] {(?i)^(select .*|multi|exec)?$}]
+}
+
 # A flat list of pairs in the order of their first elements.
 proc lsort_pairs pairs {
     return [lsort -stride 2 $pairs]

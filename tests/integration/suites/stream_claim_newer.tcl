@@ -1,17 +1,5 @@
 # Streams: XREADGROUP CLAIM, as in Redis 8.4.
 
-# What SCRIPT puts into the journal: a list of commands, also those of transactions.
-proc effects_of script {
-    r debug journal start
-    uplevel 1 $script
-    set stream [r debug journal read]
-    r debug journal stop
-    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
-    return [lsearch -all -inline -not -regexp [lmap command [split [string map {\r\n { }} $words] \n] {
-        string trim $command
-    }] {(?i)^(select .*|multi|exec)?$}]
-}
-
 # Entries 1-1 ... COUNT-1 of stream s, all pending for consumer c of group g; then one that is new.
 proc begin {{count 3}} {
     r flushall
@@ -164,13 +152,13 @@ with_server {enable-debug-command yes appendonly yes} {
         begin 2
         since 5000 2-1
         r xadd s 3-1 n 3
-        set found [effects_of {claim claim 4000}]
+        set found [journaled_by {claim claim 4000}]
         assert_match {XCLAIM s g d 0 2-1 TIME * RETRYCOUNT 2 FORCE JUSTID LASTID 2-1} [lindex $found 0]
         assert_match {XCLAIM s g d 0 3-1 TIME * RETRYCOUNT 1 FORCE JUSTID LASTID 3-1} [lindex $found 1]
         assert_equal 2 [llength $found]
         since 5000 1-1 2-1 3-1
         claim claim 4000 noack count 2
-        assert_equal {} [effects_of {claim claim 4000000}]
+        assert_equal {} [journaled_by {claim claim 4000000}]
         set before [list [r xpending s g] [rows] [r debug digest]]
         r debug loadaof
         assert_equal $before [list [r xpending s g] [rows] [r debug digest]]

@@ -2,18 +2,6 @@
 
 set most 9223372036854775807
 
-# What SCRIPT puts into the journal: a list of commands, also those of transactions.
-proc effects_of script {
-    r debug journal start
-    uplevel 1 $script
-    set stream [r debug journal read]
-    r debug journal stop
-    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
-    return [lsearch -all -inline -not -regexp [lmap command [split [string map {\r\n { }} $words] \n] {
-        string trim $command
-    }] {(?i)^(select .*|multi|exec)?$}]
-}
-
 # Entries 1-1 ... COUNT-1 of stream s, all pending for consumer c of group g, delivered once.
 proc begin {{count 3}} {
     r flushall
@@ -131,7 +119,7 @@ with_server {enable-debug-command yes appendonly yes} {
     test "an entry that is gone is pending no longer" {keydb} {
         begin
         r xdel s 2-1
-        assert_equal {{XACK s g 2-1}} [effects_of {assert_equal 1 [r xnack s g fail ids 1 2-1]}]
+        assert_equal {{XACK s g 2-1}} [journaled_by {assert_equal 1 [r xnack s g fail ids 1 2-1]}]
         assert_equal {{1-1 c 1} {3-1 c 1}} [rows]
     }
 
@@ -184,7 +172,7 @@ with_server {enable-debug-command yes appendonly yes} {
             {fail ids 1 1-1 retrycount 4} {1-1 4}
             {fail ids 1 7-1}            {}
         } {
-            set found [effects_of {r xnack s g {*}$words}]
+            set found [journaled_by {r xnack s g {*}$words}]
             assert_equal [lmap {id count} $expected {string map [list <id> $id <count> $count] $claim}] \
                 $found $words
         }
