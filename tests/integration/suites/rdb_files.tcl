@@ -153,6 +153,22 @@ test "a hash with deadlines from Valkey 9" {} {
     }
 }
 
+foreach options {{} {active-replica yes multi-master yes}} {
+    test_each options "data of a Valkey 9 master, with options {$options}" {noconn} {
+        with_group [list a ours $options] {
+            set hash \x16[rdb_text h]\x02[valkey_field a 1 -1][valkey_field b 22 4102444800123]
+            set file [sized [valkey_file 80 \xfe\0 $hash \0[rdb_text k][rdb_text v]]]
+            set answers [dict create {REPLCONF UUID} "-ERR Unrecognized REPLCONF option: uuid\r\n" \
+                PSYNC "+FULLRESYNC [string repeat a 40] 1\r\n$file"]
+            on a replicaof 127.0.0.1 [fake_master $answers]
+            wait_for {![catch {on a dbsize} size] && $size == 2}
+            assert_equal {a 1 b 22} [concat {*}[lsort_pairs [on a hgetall h]]]
+            assert_equal {-1 4102444800123} [on a hpexpiretime h fields 2 a b]
+            fake_close
+        }
+    }
+}
+
 with_server {enable-debug-command yes} {
     test "payloads of Valkey 9" {} {
         set body \x16\x02[valkey_field a 1 -1][valkey_field b 22 4102444800123]

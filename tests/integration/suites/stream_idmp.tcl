@@ -242,6 +242,7 @@ with_server {enable-debug-command yes appendonly yes} {
             lappend ids [r xadd s MAXLEN = 7 IDMP p[expr {$i % 3}] $i * f v]
         }
         r xadd s * f v
+        set trimmed [r xadd trimmed MAXLEN = 0 IDMP p i * f v]
         set digest [r debug digest-value s]
         set facts [idmp_facts]
         foreach words {{debug reload} {debug loadaof} {copy s t} {rename t s}} {
@@ -263,6 +264,36 @@ with_server {enable-debug-command yes appendonly yes} {
             assert_equal [lindex $ids $i] [r xadd s IDMP p[expr {$i % 3}] $i * f v]
         }
         assert_equal 9 [r xlen s]
+        assert_equal $trimmed [r xadd trimmed IDMP p i * f v]
+    }
+
+    # A large stream is written piece by piece, and changes meanwhile.
+    test "a snapshot has the pairs of its moment" {keydb} {
+        r flushall
+        for {set i 0} {$i < 30} {incr i} {
+            r set filler:$i v
+        }
+        for {set i 0} {$i < 3000} {incr i} {
+            r -send xadd s IDMP p[expr {$i % 40}] $i * field [string repeat v 20]
+        }
+        for {set i 0} {$i < 3000} {incr i} {
+            r -read
+        }
+        set digest [r debug digest-value s]
+        set facts [idmp_facts]
+        with_config {rdb-key-save-delay 20000} {
+            r bgsave
+            for {set i 0} {$i < 200} {incr i} {
+                r xadd s IDMP p1 new:$i * f v
+            }
+            assert_equal 1 [info_field rdb_bgsave_in_progress persistence]
+            r xcfgset s IDMP-MAXSIZE 7
+        }
+        wait_for {[info_field rdb_bgsave_in_progress persistence] == 0}
+        r debug reload nosave
+        assert_equal $digest [r debug digest-value s]
+        assert_equal $facts [idmp_facts]
+        assert_equal 3000 [r xlen s]
     }
 
     test "payloads have version 14 for pairs alone, and a lower one loses them" {keydb} {
