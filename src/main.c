@@ -70,6 +70,7 @@
 #include "server/memory/memory_limit.h"
 #include "server/memory/memory_report.h"
 #include "server/observe/absent_info.h"
+#include "server/observe/command_log.h"
 #include "server/observe/commands_info.h"
 #include "server/observe/info.h"
 #include "server/observe/timing.h"
@@ -135,13 +136,16 @@ static void commands_setup(void)
 static void fields_setup(void)
 {
     static const struct info_row *const tables[] = {
-        config_info,         process_info,     availability_zone_info, stats_info,
-        commands_info,       absent_info,      certificates_info,      topics_info,
-        tracking_table_info, acl_client_info,  durable_info,           memory_info,
-        client_limit_info,   dispatch_info,    parking_info,           rendezvous_info,
-        migrate_link_info,   listeners_info,   active_expiry_info,     defrag_cycle_info,
-        standalone_info,     replication_info, shutdown_wait_info,     script_info,
-        active_info,         size_cycle_info,
+        config_info,        process_info,    availability_zone_info,
+        stats_info,         commands_info,   absent_info,
+        certificates_info,  topics_info,     tracking_table_info,
+        acl_client_info,    durable_info,    memory_info,
+        client_limit_info,  dispatch_info,   parking_info,
+        rendezvous_info,    pause_info,      command_log_info,
+        migrate_link_info,  listeners_info,  active_expiry_info,
+        defrag_cycle_info,  standalone_info, replication_info,
+        shutdown_wait_info, script_info,     active_info,
+        size_cycle_info,
     };
 
     info_setup(tables, countof(tables));

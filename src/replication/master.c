@@ -49,7 +49,7 @@ void master_facts(struct master_facts *facts)
 {
     struct master_address address;
 
-    *facts = (struct master_facts){.sync_total_bytes = -1, .last_io_s = -1, .down_s = -1};
+    *facts = (struct master_facts){.sync_total_bytes = -1, .last_io_s = -1, .down_s = -1, .up_s = -1};
     (void)master_address(&address);
     facts->follows = address.host[0] != '\0';
     (void)snprintf(facts->host, sizeof(facts->host), "%s", address.host);

@@ -37,6 +37,7 @@ struct master_facts {
     int64_t sync_read_s;                       /* seconds since the last byte of the snapshot */
     int64_t last_io_s;                         /* seconds since the last byte; -1: there is no link */
     int64_t down_s;                            /* seconds since the link was lost; -1: it is up */
+    int64_t up_s;                              /* seconds since it is up; -1: it is not */
     int64_t read_offset, applied_offset;       /* of the history */
 };
 void master_facts(struct master_facts *facts);

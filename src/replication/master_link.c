@@ -70,7 +70,7 @@ static struct {
     /* for other threads; atomic, relaxed */
     _Atomic int shown_state; /* enum master_state */
     _Atomic bool is_up, syncs, is_cut;
-    _Atomic int64_t sync_total, sync_read, sync_io_us, io_us, down_us, read_offset; /* times: -1: never */
+    _Atomic int64_t sync_total, sync_read, sync_io_us, io_us, down_us, up_us, read_offset; /* times: -1: never */
     _Atomic uint64_t input_bytes, apply_errors, connect_tries;
 } master_link;
 
@@ -114,6 +114,8 @@ static void set_state(enum link_state state)
     master_link.state = state;
     SHOW(shown_state, shown[state]);
     SHOW(syncs, state == LINK_SYNCS);
+    if (!was_up && is_up)
+        SHOW(up_us, (int64_t)clock_monotonic_us());
     if (was_up && !is_up) {
         SHOW(down_us, (int64_t)clock_monotonic_us());
         master_client_end();
@@ -144,6 +146,7 @@ void master_link_facts(struct master_facts *facts)
     facts->sync_read_s = seconds_since(SHOWN(sync_io_us));
     facts->last_io_s = SHOWN(is_up) ? seconds_since(SHOWN(io_us)) : -1;
     facts->down_s = SHOWN(is_up) ? -1 : seconds_since(SHOWN(down_us));
+    facts->up_s = SHOWN(is_up) ? seconds_since(SHOWN(up_us)) : -1;
     facts->applied_offset = history_offset();
     facts->read_offset = SHOWN(is_up) ? MAX(SHOWN(read_offset), facts->applied_offset) : facts->applied_offset;
 }

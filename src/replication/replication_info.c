@@ -146,6 +146,11 @@ static bool is_cut_off(const void *picture)
     return follows(picture) && !((const struct picture *)picture)->is_linked;
 }
 
+static bool is_linked(const void *picture)
+{
+    return follows(picture) && ((const struct picture *)picture)->is_linked;
+}
+
 static bool minimum_is_set(const void *picture)
 {
     (void)picture;
@@ -224,6 +229,7 @@ const struct info_row replication_info[] = {
     INFO_VALUE("master_sync_perc", &source, append_percent, .wanted = receives),
     FIELD("master_sync_last_io_seconds_ago", master.sync_read_s, .wanted = receives),
     FIELD("master_link_down_since_seconds", master.down_s, .wanted = is_cut_off),
+    FIELD("master_link_up_since_seconds", master.up_s, .wanted = is_linked),
     INFO_OPTION("slave_priority", option_replica_priority, .source = &source, .wanted = follows),
     INFO_OPTION("slave_read_only", option_replica_read_only, .source = &source, .wanted = follows),
     INFO_OPTION("replica_announced", option_replica_announced, .source = &source, .wanted = follows),

@@ -16,29 +16,31 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
 
 /* Counters of a worker, since start or CONFIG RESETSTAT: a counter is one line here. The worker uses counter_add on
  * its worker_stats; server_stats has the sum over all workers under the same name. */
-#define WORKER_COUNTERS(X)                                                               \
-    X(connections_received)                                                              \
-    X(rejected_connections)                                                              \
-    X(commands_processed)                                                                \
-    X(error_replies)                                                                     \
-    X(lock_waits) /* commands that were parked */                                        \
-    X(query_buffer_limit_disconnections)                                                 \
-    X(output_buffer_limit_disconnections)                                                \
-    X(evicted_clients)                                                                   \
-    X(net_input_bytes)                                                                   \
-    X(net_output_bytes)                                                                  \
-    X(reads_processed)  /* receive operations */                                         \
-    X(writes_processed) /* send operations */                                            \
-    X(loop_turns)                                                                        \
-    X(expire_us)   /* time of the active expire cycle */                                 \
-    X(expire_cuts) /* number of active expire cycles that used their whole time slice */ \
-    X(acl_denied_auth)                                                                   \
-    X(acl_denied_command)                                                                \
-    X(acl_denied_key)                                                                    \
-    X(acl_denied_channel)                                                                \
-    X(parked_retries) /* attempts to run a parked command */                             \
-    X(parked_by_gate) /* parked commands with many stripes that took the gate instead */ \
-    X(prefetches)     /* groups of commands whose keys were fetched ahead */             \
+#define WORKER_COUNTERS(X)                                                                       \
+    X(connections_received)                                                                      \
+    X(rejected_connections)                                                                      \
+    X(commands_processed)                                                                        \
+    X(error_replies)                                                                             \
+    X(lock_waits) /* commands that were parked */                                                \
+    X(query_buffer_limit_disconnections)                                                         \
+    X(output_buffer_limit_disconnections)                                                        \
+    X(evicted_clients)                                                                           \
+    X(net_input_bytes)                                                                           \
+    X(net_output_bytes)                                                                          \
+    X(reads_processed)  /* receive operations */                                                 \
+    X(writes_processed) /* send operations */                                                    \
+    X(loop_turns)                                                                                \
+    X(expire_us)           /* time of the active expire cycle */                                 \
+    X(expire_cuts)         /* number of active expire cycles that used their whole time slice */ \
+    X(active_expired_keys) /* by that cycle */                                                   \
+    X(active_expired_members)                                                                    \
+    X(acl_denied_auth)                                                                           \
+    X(acl_denied_command)                                                                        \
+    X(acl_denied_key)                                                                            \
+    X(acl_denied_channel)                                                                        \
+    X(parked_retries) /* attempts to run a parked command */                                     \
+    X(parked_by_gate) /* parked commands with many stripes that took the gate instead */         \
+    X(prefetches)     /* groups of commands whose keys were fetched ahead */                     \
     X(prefetched_keys)
 
 /* Likewise, but these are current values. */

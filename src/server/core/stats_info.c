@@ -100,6 +100,7 @@ const struct info_row stats_info[] = {
     INFO_STAT("keyspace_misses", keyspace_misses, INFO_SAFE),
     INFO_STAT("expired_keys", expired_keys, INFO_SAFE),
     INFO_STAT("expired_subkeys", expired_members),
+    INFO_STAT("expired_fields", expired_members), /* Valkey's name */
     INFO_STAT("evicted_keys", evicted_keys, INFO_SAFE),
     INFO_STAT("lazyfree_pending_objects", frees_pending),
     INFO_STAT("lazyfreed_objects", frees_done),

@@ -122,6 +122,7 @@ const struct info_row durable_info[] = {
     FIELD("rdb_last_bgsave_time_sec", saving.last_duration_s),
     FIELD("rdb_current_bgsave_time_sec", saving_s),
     FIELD("rdb_saves", saving.saves),
+    FIELD("rdb_saves_consecutive_failures", saving.failures),
     FIELD("rdb_last_cow_size", saving.last_cow_bytes),
     FIELD("rdb_last_load_keys_expired", saving.expired_at_load),
     FIELD("rdb_last_load_keys_loaded", saving.loaded),

@@ -56,7 +56,7 @@ static struct {
     _Atomic uint64_t child_changes; /* changes that the running child's file has */
     _Atomic int64_t last_save_s, last_try_s, started_us, last_duration_s;
     _Atomic bool last_was_good, is_scheduled;
-    _Atomic uint64_t saves, last_cow_bytes, loaded, expired_at_load;
+    _Atomic uint64_t saves, failures, last_cow_bytes, loaded, expired_at_load;
 } state = {.last_was_good = true, .last_duration_s = -1};
 
 #define GET(field) atomic_load_explicit(&state.field, memory_order_relaxed)
@@ -256,11 +256,18 @@ const char *persistence_file(void)
     return rdb_file_name();
 }
 
+static void note_failed(void)
+{
+    SET(last_was_good, false);
+    (void)atomic_fetch_add_explicit(&state.failures, 1, memory_order_relaxed);
+}
+
 static void note_saved(uint64_t changes)
 {
     SET(saved_changes, changes);
     SET(last_save_s, (int64_t)time(NULL));
     SET(last_was_good, true);
+    SET(failures, 0);
     (void)atomic_fetch_add_explicit(&state.saves, 1, memory_order_relaxed);
     update_denial();
     data_order_stored();
@@ -453,7 +460,7 @@ static void child_done(const struct child_report *report, void *context)
         return;
     }
     log_warning("Background saving failed: %s", report->error);
-    SET(last_was_good, false);
+    note_failed();
     update_denial();
 }
 
@@ -535,7 +542,7 @@ enum persistence_start persistence_start_child(struct access *access)
     SET(last_try_s, (int64_t)time(NULL));
     if (!start_task(access, child_done, NULL)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
-        SET(last_was_good, false);
+        note_failed();
         update_denial();
         return PERSISTENCE_FAILED;
     }
@@ -718,6 +725,7 @@ void persistence_stats(struct persistence_stats *stats)
         .last_was_good = GET(last_was_good),
         .last_duration_s = GET(last_duration_s),
         .saves = GET(saves),
+        .failures = GET(failures),
         .last_cow_bytes = GET(last_cow_bytes),
         .loaded = GET(loaded),
         .expired_at_load = GET(expired_at_load),

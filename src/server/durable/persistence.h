@@ -104,6 +104,7 @@ struct persistence_stats {
     bool last_was_good;
     int64_t last_duration_s; /* -1: there was none */
     uint64_t saves;          /* finished since start or CONFIG RESETSTAT */
+    uint64_t failures;       /* since the last one that was good */
     uint64_t last_cow_bytes;
     uint64_t loaded, expired_at_load;
 };

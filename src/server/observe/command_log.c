@@ -27,8 +27,14 @@ struct entries {
     uint64_t next_id;
 };
 
+/* Since start or CONFIG RESETSTAT. */
+struct slow_sums {
+    uint64_t count, sum_us, most_us;
+};
+
 static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
+    struct slow_sums slow GUARDED_BY(lock);
     struct entries entries[COMMAND_LOG_KINDS] GUARDED_BY(lock);
 } command_log;
 
@@ -158,6 +164,14 @@ static struct command_log_entry *cut_locked(struct entries *entries, size_t most
     return rest;
 }
 
+static void add_slow_locked(uint64_t duration_us) REQUIRES(command_log.lock)
+{
+    spinlock_assert_held(&command_log.lock);
+    command_log.slow.count++;
+    command_log.slow.sum_us += duration_us;
+    command_log.slow.most_us = MAX(command_log.slow.most_us, duration_us);
+}
+
 void command_log_add(enum command_log_kind kind, const struct request *request, uint64_t value)
 {
     struct command_log_entry *entry, *rest;
@@ -167,6 +181,8 @@ void command_log_add(enum command_log_kind kind, const struct request *request, 
     worker_assert_self(request->worker);
     entry = entry_make(request, value);
     spinlock_acquire(&command_log.lock);
+    if (kind == COMMAND_LOG_SLOW)
+        add_slow_locked(value);
     entry->id = entries->next_id++;
     entry->older = entries->newest;
     entries->newest = entry;
@@ -276,9 +292,18 @@ static const struct option_row rows[] = {
             "Bytes of an argument that an entry of these logs shows."),
 };
 
+static void reset_stat(void)
+{
+    gate_assert_alone();
+    spinlock_acquire(&command_log.lock);
+    command_log.slow = (struct slow_sums){0};
+    spinlock_release(&command_log.lock);
+}
+
 void command_log_setup(void)
 {
     gate_assert_main_alone();
+    config_on_reset_stat(reset_stat);
     spinlock_init(&command_log.lock, LOCK_REGISTRY);
     config_add_rows(rows, countof(rows));
 }
@@ -289,3 +314,24 @@ void command_log_teardown(void)
     for (enum command_log_kind kind = 0; kind < COMMAND_LOG_KINDS; kind++)
         command_log_reset(kind);
 }
+
+/* --------------------------------------------------------------------------------------------------------- INFO -- */
+
+static void take(void *picture, const struct info_moment *moment)
+{
+    struct slow_sums *sums = picture;
+
+    (void)moment;
+    spinlock_acquire(&command_log.lock);
+    *sums = command_log.slow;
+    spinlock_release(&command_log.lock);
+}
+
+static const struct info_source source = {sizeof(struct slow_sums), .take = take};
+
+const struct info_row command_log_info[] = {
+    INFO_FIELD("slowlog_commands_count", &source, struct slow_sums, count),
+    INFO_MS("slowlog_commands_time_ms_sum", &source, struct slow_sums, sum_us),
+    INFO_MS("slowlog_commands_time_ms_max", &source, struct slow_sums, most_us),
+    {0},
+};

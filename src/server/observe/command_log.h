@@ -2,6 +2,7 @@
  * large, each kind in a list of its own. Any thread, where it does not say otherwise. */
 #pragma once
 
+#include "base/info_row.h"
 #include "base/slice.h"
 #include "server/config/options.h"
 
@@ -51,3 +52,6 @@ struct command_log_entry **command_log_get(enum command_log_kind kind, size_t mo
 void command_log_release(struct command_log_entry *entry);
 size_t command_log_size(enum command_log_kind kind);
 void command_log_reset(enum command_log_kind kind);
+
+/* How many commands entered the slow log since start or CONFIG RESETSTAT, and their durations. */
+extern const struct info_row command_log_info[];

@@ -11,6 +11,7 @@ static const char *const server_fields[] = {
     "redis_git_dirty",
     "redis_build_id",
     "redis_mode",
+    "server_mode",
     "os",
     "arch_bits",
     "monotonic_clock",
@@ -53,6 +54,9 @@ static const char *const clients_fields[] = {
     "total_watched_keys",
     "total_blocking_keys",
     "total_blocking_keys_on_nokey",
+    "paused_reason",
+    "paused_actions",
+    "paused_timeout_milliseconds",
     NULL,
 };
 
@@ -134,6 +138,7 @@ static const char *const persistence_fields[] = {
     "rdb_last_bgsave_time_sec",
     "rdb_current_bgsave_time_sec",
     "rdb_saves",
+    "rdb_saves_consecutive_failures",
     "rdb_last_cow_size",
     "rdb_last_load_keys_expired",
     "rdb_last_load_keys_loaded",
@@ -192,6 +197,9 @@ static const char *const stats_fields[] = {
     "sync_partial_err",
     "expired_keys",
     "expired_subkeys",
+    "expired_fields",
+    "expired_keys_active",
+    "expired_subkeys_active",
     "expired_stale_perc",
     "expired_time_cap_reached_count",
     "expire_cycle_cpu_milliseconds",
@@ -247,6 +255,9 @@ static const char *const stats_fields[] = {
     "acl_access_denied_cmd",
     "acl_access_denied_key",
     "acl_access_denied_channel",
+    "slowlog_commands_count",
+    "slowlog_commands_time_ms_sum",
+    "slowlog_commands_time_ms_max",
     NULL,
 };
 
@@ -266,6 +277,7 @@ static const char *const replication_fields[] = {
     "master_sync_perc",
     "master_sync_last_io_seconds_ago",
     "master_link_down_since_seconds",
+    "master_link_up_since_seconds",
     "slave_priority",
     "slave_read_only",
     "replica_announced",

@@ -170,3 +170,59 @@ const struct lifecycle pause_lifecycle = {
     .server_start = start,
     .worker_init = init,
 };
+
+/* --------------------------------------------------------------------------------------------------------- INFO -- */
+
+struct picture {
+    const char *reason, *actions;
+    uint64_t left_ms;
+};
+
+static const char *reason_word(uint32_t mode)
+{
+    static const struct {
+        uint32_t reason;
+        const char *word;
+    } words[] = {
+        {PAUSE_FOR_SHUTDOWN, "shutdown_in_progress"},
+        {PAUSE_FOR_FAILOVER, "failover_in_progress"},
+        {PAUSE_ALL | PAUSE_WRITES, "client_pause"},
+        {PAUSE_FOR_LAG, "replica_lag"},
+        {PAUSE_FOR_FILE, "journal_file"},
+        {PAUSE_FOR_BOUNDS, "node_identity"},
+        {PAUSE_FOR_SNAPSHOT, "snapshot_memory"},
+    };
+
+    for (size_t i = 0; i < countof(words); i++) {
+        if ((mode & words[i].reason) != 0)
+            return words[i].word;
+    }
+    return "none";
+}
+
+/* A pause that is over stays in pause_mode until a worker's timer looks. */
+static void take(void *picture, const struct info_moment *moment)
+{
+    struct picture *facts = picture;
+    const int64_t left_ms = atomic_load(&pause_until_ms) - (int64_t)(moment->monotonic_us / 1000);
+    uint32_t mode = atomic_load(&pause_mode);
+
+    if (left_ms <= 0)
+        mode &= (uint32_t)PAUSE_REASONS;
+    *facts = (struct picture){
+        .reason = reason_word(mode),
+        .actions = mode == PAUSE_NONE                               ? "none"
+                   : (mode & ~(uint32_t)PAUSE_REASONS) == PAUSE_ALL ? "all"
+                                                                    : "write",
+        .left_ms = left_ms > 0 ? (uint64_t)left_ms : 0,
+    };
+}
+
+static const struct info_source source = {sizeof(struct picture), .take = take};
+
+const struct info_row pause_info[] = {
+    INFO_FIELD("paused_reason", &source, struct picture, reason),
+    INFO_FIELD("paused_actions", &source, struct picture, actions),
+    INFO_FIELD("paused_timeout_milliseconds", &source, struct picture, left_ms),
+    {0},
+};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/compiler.h"
+#include "base/info_row.h"
 #include "server/core/lifecycle.h"
 
 #include <stdatomic.h>
@@ -10,6 +11,7 @@
 #include <stdint.h>
 
 extern const struct lifecycle pause_lifecycle;
+extern const struct info_row pause_info[];
 
 struct client;
 struct slice;

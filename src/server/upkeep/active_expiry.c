@@ -94,6 +94,21 @@ static bool expire_slice(struct worker *worker, uint64_t end_us)
     return true;
 }
 
+/* With the counts of what goes. */
+static bool expire_counted(struct worker *worker, uint64_t end_us)
+{
+    const struct store_counters *counters = worker->run.access.counters;
+    const uint64_t keys = atomic_load_explicit(&counters->expired_keys, memory_order_relaxed);
+    const uint64_t members = atomic_load_explicit(&counters->expired_members, memory_order_relaxed);
+    const bool all = expire_slice(worker, end_us);
+
+    counter_add(&worker->stats.active_expired_keys,
+                atomic_load_explicit(&counters->expired_keys, memory_order_relaxed) - keys);
+    counter_add(&worker->stats.active_expired_members,
+                atomic_load_explicit(&counters->expired_members, memory_order_relaxed) - members);
+    return all;
+}
+
 bool active_expiry_may_run(const struct worker *worker)
 {
     return atomic_load_explicit(&worker->server->store->active_expire, memory_order_relaxed) &&
@@ -130,7 +145,7 @@ static void on_timer(struct loop *loop, struct loop_timer *timer)
         return;
     }
     access_begin(&worker->run.access, worker_now_ms(worker), false);
-    all = expire_slice(worker, begin_us + SLICE_US);
+    all = expire_counted(worker, begin_us + SLICE_US);
     gate_leave(&worker->member);
     spent_us = clock_monotonic_us() - begin_us;
     counter_add(&worker->stats.expire_us, spent_us);
@@ -155,6 +170,8 @@ const struct lifecycle active_expiry_lifecycle = {
 };
 
 const struct info_row active_expiry_info[] = {
+    INFO_STAT("expired_keys_active", active_expired_keys),
+    INFO_STAT("expired_subkeys_active", active_expired_members),
     INFO_STAT("expired_time_cap_reached_count", expire_cuts),
     INFO_STAT_MS("expire_cycle_cpu_milliseconds", expire_us),
     {0},

@@ -477,3 +477,80 @@ with_server {active-replica yes} {
         assert_refused "ERR Server is not in import mode" r client import-source on
     }
 }
+
+with_server {enable-debug-command yes hz 100} {
+    test "INFO: who pauses what, and for how long" {keydb} {
+        proc paused {} {
+            return [lmap name {reason actions timeout_milliseconds} {info_field paused_$name clients}]
+        }
+        assert_equal {none none 0} [paused]
+        r client pause 60000 write
+        lassign [paused] reason actions left
+        assert_equal {client_pause write} [list $reason $actions]
+        assert_range $left 1 60000
+        r client unpause
+        assert_equal {none none 0} [paused]
+        # One that is over, whoever has looked since.
+        r client pause 30 write
+        wait_for {[paused] eq {none none 0}}
+    }
+
+    test "INFO: what the slow log has counted" {keydb} {
+        proc slow_sums {} {
+            return [lmap name {commands_count commands_time_ms_sum commands_time_ms_max} {
+                info_field slowlog_$name stats
+            }]
+        }
+        r config resetstat
+        assert_equal {0 0 0} [slow_sums]
+        with_config {slowlog-log-slower-than 20000} {
+            r debug sleep 0.03
+            r debug sleep 0.06
+            r slowlog reset
+            lassign [slow_sums] count sum most
+            assert_equal 2 $count
+            assert {$most >= 60 && $sum >= $most + 30} "sum $sum, most $most"
+        }
+        r config resetstat
+        assert_equal {0 0 0} [slow_sums]
+    }
+
+    test "INFO: what went by itself, and what somebody found" {keydb} {
+        proc gone {} {
+            return [lmap name {expired_keys expired_keys_active expired_subkeys expired_fields
+                expired_subkeys_active} {info_field $name stats}]
+        }
+        r config resetstat
+        r debug set-active-expire 0
+        r set a v px 1
+        r hset h f v g w
+        r hpexpire h 1 fields 1 f
+        wait_for {[r get a] eq {}}
+        wait_for {[r hget h f] eq {}}
+        assert_equal {1 0 1 1 0} [gone]
+        r debug set-active-expire 1
+        r set a v px 1
+        r set b v px 1
+        r hpexpire h 1 fields 1 g
+        wait_for {[r dbsize] == 0}
+        lassign [gone] keys active members fields active_members
+        assert_equal $members $fields
+        assert_equal {2 1} [list $active [expr {$keys - $active}]]
+        assert_equal 1 $active_members
+    }
+
+    test "INFO: snapshots that failed, one after the other" {keydb} {
+        set dir [dict get [r config get dir] dir]
+        assert_equal 0 [info_field rdb_saves_consecutive_failures persistence]
+        file mkdir $dir/[dict get [r config get dbfilename] dbfilename]
+        foreach n {1 2} {
+            r bgsave
+            wait_for {[info_field rdb_saves_consecutive_failures persistence] == $n}
+            assert_equal err [info_field rdb_last_bgsave_status persistence]
+        }
+        file delete -force $dir/[dict get [r config get dbfilename] dbfilename]
+        r save
+        assert_equal 0 [info_field rdb_saves_consecutive_failures persistence]
+        assert_equal standalone [info_field server_mode server]
+    }
+}
