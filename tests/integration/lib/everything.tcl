@@ -125,7 +125,7 @@ proc everything_beside_digest name {
     return $seen
 }
 
-# Not how many entries a group has read: redis-server 7.0 tells its replicas only some of it.
+# Not how many entries a group has read: redis-server 7.0 tells its replicas only some of it. It knows no producers.
 proc stream_facts {name key} {
     set facts {}
     foreach {field value} [on $name xinfo stream $key full count 0] {
@@ -136,7 +136,8 @@ proc stream_facts {name key} {
                 }]
             }]
         }
-        if {$field ni {radix-tree-keys radix-tree-nodes}} {
+        if {$field ni {radix-tree-keys radix-tree-nodes idmp-duration idmp-maxsize pids-tracked iids-tracked iids-added
+                iids-duplicates}} {
             lappend facts $field $value
         }
     }

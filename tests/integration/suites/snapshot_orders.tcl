@@ -191,7 +191,7 @@ with_server {enable-debug-command yes enable-protected-configs yes save {} snaps
                 file delete $home/dump.rdb
                 set digest [orders_fill]
                 set saves [info_field rdb_saves]
-                with_config {rdb-key-save-delay 200} {
+                with_config {rdb-key-save-delay 2000} {
                     set saver [orders_begin $start]
                     assert_match $expected [lindex [r -typed {*}[subst $order]] 1]
                     assert_equal 1 [info_field rdb_bgsave_in_progress] $order

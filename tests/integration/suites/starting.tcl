@@ -26,8 +26,8 @@ test "it is ready when the data is there" {keydb} {
 
 test "a file of Valkey is told from one that is none" {keydb} {
     set folder [fresh_dir]
-    spit $folder/dump.rdb "VALKEY080\0\1a\1b\xff[string repeat \0 8]"
-    assert_match "*it is an RDB file of Valkey 9 or later (VALKEY080)*Load it with a server that supports this*" \
+    spit $folder/dump.rdb "VALKEY099\0\1a\1b\xff[string repeat \0 8]"
+    assert_match "*it has version 99 of Valkey; *Valkey's 80*Load it with a server that supports this*" \
         [starting_log $folder]
 }
 
