@@ -6,7 +6,9 @@ there are several forms of the same ones.
 """
 import time
 
-STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes"}
+STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes",
+                   b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked", b"iids-added",
+                   b"iids-duplicates"}
 STREAM_COUNTED = {b"entries-read", b"lag"}      # of a group: XCLAIM does not tell redis-server
 PAGE = 2000
 HLL_REGISTERS = 16384
