@@ -7,7 +7,8 @@ there are several forms of the same ones.
 import time
 
 STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes",
-                   b"nacked-count"}
+                   b"nacked-count", b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked",
+                   b"iids-added", b"iids-duplicates"}
 RELEASED = b"keydb:released"    # XINFO shows this consumer as nobody; redis-server does not know what it is
 STREAM_COUNTED = {b"entries-read", b"lag"}      # of a group: XCLAIM does not tell redis-server
 PAGE = 2000

@@ -1,6 +1,8 @@
 #include "server/durable/value_words.h"
 
 #include "base/number.h"
+#include "data/stream_idmp.h"
+#include "data/stream_value.h"
 #include "persist/rdb_payload.h"
 #include "server/durable/file_options.h"
 #include "server/durable/libraries.h"
@@ -38,12 +40,15 @@ static void add_payload(const struct key *key, const struct entry *entry, const 
 {
     struct rdb_write_options options = rdb_payload_options();
     const int64_t expire_ms = entry_expire_ms(entry);
+    struct stream_idmp_facts idmp;
     char digits[NUMBER_I64_SPACE];
     struct slice words[] = {SLICE("RESTORE"), key->name, SLICE("0"), SLICE_EMPTY, SLICE("REPLACE"), SLICE("ABSTTL")};
     struct rdb_writer writer;
 
     if (entry->type != TYPE_STREAM) /* the lowest version has all of them, and every reader knows it */
         options.most = options.least;
+    else if (stream_idmp_facts(stream_of(entry_value(entry)), &idmp)) /* whatever rdb-version leaves out */
+        options.most = RDB_VERSION_MOST;
     if (expire_ms != EXPIRE_NEVER)
         words[2] = slice_make(digits, number_format_i64(digits, expire_ms));
     rdb_writer_init(&writer, &options, NULL);
