@@ -256,10 +256,11 @@ const char *persistence_file(void)
     return rdb_file_name();
 }
 
+/* Who sees the count sees all that the failed one did. */
 static void note_failed(void)
 {
     SET(last_was_good, false);
-    (void)atomic_fetch_add_explicit(&state.failures, 1, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&state.failures, 1, memory_order_release);
 }
 
 static void note_saved(uint64_t changes)
@@ -725,7 +726,7 @@ void persistence_stats(struct persistence_stats *stats)
         .last_was_good = GET(last_was_good),
         .last_duration_s = GET(last_duration_s),
         .saves = GET(saves),
-        .failures = GET(failures),
+        .failures = atomic_load_explicit(&state.failures, memory_order_acquire),
         .last_cow_bytes = GET(last_cow_bytes),
         .loaded = GET(loaded),
         .expired_at_load = GET(expired_at_load),
