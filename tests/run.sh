@@ -249,7 +249,8 @@ group_differential() {
         --server "$server" --oracle "$ORACLE" --rounds "$(pick 3 4 200)" --commands "$(pick 600 400 2000)" \
         --seed "$SEED"
     run_program "differential, newer commands" "$(pick 60 180 1200)" python3 tests/differential/newer.py \
-        --server "$server" --oracle "$ORACLE" --rounds "$(pick 6 6 120)" --commands "$(pick 1500 800 4000)" --seed "$SEED"
+        --server "$server" --oracle "$ORACLE" --rounds "$(pick 6 6 120)" --commands "$(pick 1500 800 4000)" \
+        --seed "$SEED"
     run_program "differential, append only files" "$(pick 120 120 1200)" python3 tests/differential/aof.py \
         --server "$server" --oracle "$ORACLE" --blocks "$(pick 5 5 100)" --seed "$SEED"
 }
