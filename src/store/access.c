@@ -1085,7 +1085,8 @@ static inline void touch(const struct access *access, struct entry *entry)
     if (UNLIKELY(access->counts_uses))
         count_use(access, entry);
     else if (entry->clock != access->clock && !access->no_touch &&
-             !atomic_load_explicit(&access->store->is_shared, memory_order_relaxed))
+             !atomic_load_explicit(&access->store->is_shared, memory_order_relaxed) &&
+             !atomic_load_explicit(&access->store->counts_changes, memory_order_relaxed))
         entry->clock = access->clock & 0xFFFFFF;
 }
 

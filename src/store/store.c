@@ -37,6 +37,7 @@ struct store *store_create_like(const struct store *other)
     struct store *store = store_create(other->stripe_mask + 1, other->database_count);
 
     memcpy(store->types, other->types, sizeof(store->types));
+    atomic_init(&store->counts_changes, atomic_load_explicit(&other->counts_changes, memory_order_relaxed));
     atomic_init(&store->counts_uses, atomic_load_explicit(&other->counts_uses, memory_order_relaxed));
     atomic_init(&store->lfu_log_factor, atomic_load_explicit(&other->lfu_log_factor, memory_order_relaxed));
     atomic_init(&store->lfu_decay_minutes, atomic_load_explicit(&other->lfu_decay_minutes, memory_order_relaxed));

@@ -66,9 +66,10 @@ enum event_class {
     OBSERVE_SLOTS = 1 << 17,      /* a walk marks hash slots whose keys change */
     OBSERVE_STAMPS = 1 << 18,     /* no observer's: changed keys are noted (changed.h), new entries have a version */
     OBSERVE_SNAPSHOT = 1 << 19,   /* no observer's: a snapshot is written (snapshot_live.h) */
+    OBSERVE_CLOCKS = 1 << 20,     /* changes set the clocks of keys */
     /* Not observed, but given to change_end with a class: another value has taken the place of the key's, if it had
      * one. */
-    EVENT_REPLACES = 1 << 20
+    EVENT_REPLACES = 1 << 21
 };
 
 /* Callbacks that are called for changes while the key's stripe is held. They must be quick and never block. Register an
@@ -138,6 +139,7 @@ struct store {
     _Atomic bool active_expire;     /* DEBUG SET-ACTIVE-EXPIRE */
     _Atomic unsigned keeps_expired; /* enum store_keeps: reads do not delete expired keys; atomic: relaxed */
     _Atomic bool is_shared;         /* memory is shared with a child: reads do not write to it; atomic: relaxed */
+    _Atomic bool counts_changes;    /* maxmemory-policy is an LRM policy: reads leave clocks; atomic: relaxed */
     _Atomic bool counts_uses;       /* maxmemory-policy is an LFU policy: see lru_lfu.h; changed with the gate owned */
     _Atomic uint32_t lfu_log_factor, lfu_decay_minutes; /* changed with the gate owned */
     _Atomic uint32_t frees_later;                       /* bits of enum free_reason; atomic: relaxed */

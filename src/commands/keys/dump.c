@@ -125,23 +125,22 @@ static void put_member_deadline(struct slice member, int64_t when_ms, void *cont
     change_member_expire(context, member, when_ms);
 }
 
-static void put_value(struct request *request, struct change *change, const struct restore *restore,
-                      struct rdb_value *value)
+static void put_value(struct change *change, const struct restore *restore, struct rdb_value *value)
 {
-    const struct access *access = request->access;
-    struct entry *entry;
-
     if (value->type == TYPE_STRING)
         change_put_string(change, value->text, restore->expire_ms);
     else
         change_put_value(change, value->type, value->value, restore->expire_ms);
     value->value.data = NULL;
-    entry = change_entry(change);
+    deadlines_each_due(&value->members, DEADLINE_NONE, put_member_deadline, change);
+}
+
+static void set_use(const struct access *access, struct entry *entry, const struct restore *restore)
+{
     if (restore->idle_s >= 0 && !access->counts_uses)
         entry->clock = (access->clock - (uint32_t)MIN(restore->idle_s, (int64_t)0xffffff)) & 0xffffff;
     if (restore->frequency >= 0 && access->counts_uses)
         entry->clock = (access->clock & ~(uint32_t)0xff) | (uint32_t)restore->frequency;
-    deadlines_each_due(&value->members, DEADLINE_NONE, put_member_deadline, change);
 }
 
 /* Others are told the time itself. */
@@ -194,8 +193,9 @@ static void make_key(struct request *request, struct change *change, const struc
     struct access *access = request->access;
     bool is_there = change_entry(change) != NULL;
 
-    put_value(request, change, restore, value);
+    put_value(change, restore, value);
     change_end(change, EVENT_GENERIC | EVENT_REPLACES, NULL);
+    set_use(access, change_entry(change), restore); /* the end of a change may be a use, too */
     if (is_there)
         access_event(access, request->db, change->key, EVENT_NEW, "new");
     access_event(access, request->db, change->key, EVENT_GENERIC, "restore");

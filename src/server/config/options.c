@@ -388,6 +388,8 @@ static const struct option_enum memory_policies[] = {
     {"allkeys-lru", POLICY_LRU | POLICY_ALL_KEYS},
     {"allkeys-lfu", POLICY_LFU | POLICY_ALL_KEYS},
     {"allkeys-random", POLICY_RANDOM | POLICY_ALL_KEYS},
+    {"volatile-lrm", POLICY_LRU | POLICY_MODIFIED},
+    {"allkeys-lrm", POLICY_LRU | POLICY_MODIFIED | POLICY_ALL_KEYS},
     {"noeviction", POLICY_NO_EVICTION},
     {NULL, 0},
 };

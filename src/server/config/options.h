@@ -61,7 +61,8 @@ enum memory_policy {                     /* bits, so that one test covers severa
                      POLICY_RANDOM = 1 << 2,
                      POLICY_TTL = 1 << 3,
                      POLICY_NO_EVICTION = 1 << 4,
-                     POLICY_ALL_KEYS = 1 << 5 /* all keys, not only those with a deadline */
+                     POLICY_ALL_KEYS = 1 << 5, /* all keys, not only those with a deadline */
+                     POLICY_MODIFIED = 1 << 6  /* with POLICY_LRU: reads are no use of a key */
 };
 extern _Atomic int64_t option_maxmemory_policy;         /* global: option storage; enum memory_policy */
 extern _Atomic int64_t option_lfu_log_factor;           /* global: option storage */

@@ -13,6 +13,7 @@
 #include "server/core/lifecycle.h"
 #include "server/core/stats.h"
 #include "server/process/descriptors.h"
+#include "store/access.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,11 +29,26 @@ struct server *server_instance(void)
 
 /* -------------------------------------------------------------------------------------- what CONFIG SET changes -- */
 
+/* With an LRM policy: the stripe is held. */
+static void note_change(struct store_observer *observer, const struct change *change)
+{
+    struct entry *entry = change_entry(change);
+
+    (void)observer;
+    if (entry != NULL)
+        entry->clock = change->access->clock & 0xFFFFFF;
+}
+
+static struct store_observer changes = {.after = note_change}; /* global: const after start */
+
 static const char *apply_lru_lfu(const struct option_row *row)
 {
     struct store *store = instance->store;
+    const bool counts_changes = (OPTION_GET(option_maxmemory_policy) & POLICY_MODIFIED) != 0;
 
     (void)row;
+    store_set_observed(store, OBSERVE_CLOCKS, counts_changes ? OBSERVE_CLOCKS : 0);
+    atomic_store_explicit(&store->counts_changes, counts_changes, memory_order_relaxed);
     atomic_store_explicit(&store->counts_uses, (OPTION_GET(option_maxmemory_policy) & POLICY_LFU) != 0,
                           memory_order_relaxed);
     atomic_store_explicit(&store->lfu_log_factor, (uint32_t)OPTION_GET(option_lfu_log_factor), memory_order_relaxed);
@@ -160,6 +176,7 @@ struct server *server_create(void)
     for (unsigned i = 0; i < server->worker_count; i++)
         worker_init(&server->workers[i], server, i);
     watch_options();
+    store_observe(instance->store, &changes);
     (void)apply_lru_lfu(NULL);
     (void)apply_lazy_free(NULL);
     if (!descriptors_suffice(server->worker_count) || !open_loops(server) || !lifecycle_server_start(server))

@@ -90,7 +90,8 @@ with_server {} {
             lazyfree-lazy-user-del maybe "argument must be 'yes' or 'no'"
             lfu-decay-time x "argument couldn't be parsed into an integer"
             maxmemory-policy foo "argument(s) must be one of the following: volatile-lru, volatile-lfu,\
-                volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction"
+                volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, volatile-lrm, allkeys-lrm,\
+                noeviction"
             client-output-buffer-limit x "Wrong number of arguments in buffer limit configuration."
             client-output-buffer-limit {foo 1 2 3} "Invalid client class specified in buffer limit configuration."
             client-output-buffer-limit {normal 1 2 x} "Error in hard, soft or soft_seconds setting in buffer limit\

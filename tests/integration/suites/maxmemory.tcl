@@ -109,7 +109,8 @@ proc count_of {prefix} {
 }
 
 with_server {enable-debug-command yes} {
-    foreach policy {allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl} {
+    foreach policy {allkeys-lru allkeys-lfu allkeys-random volatile-lru volatile-lfu volatile-random volatile-ttl
+            allkeys-lrm volatile-lrm} {
         test "$policy keeps memory at the limit" {} [string map [list @policy $policy] {
             r flushall sync
             r config resetstat
@@ -143,6 +144,26 @@ with_server {enable-debug-command yes} {
             assert_equal 1 [r del stays:1]
             r config set maxmemory 0
         }]
+    }
+
+    test "least recently modified: reads are no use of a key" {keydb} {
+        r flushall sync
+        r config set maxmemory-policy allkeys-lrm
+        foreach key {read list written} {
+            r rpush $key a
+            r restore idle:$key 0 [r dump $key] idletime 1000
+            assert_range [r object idletime idle:$key] 1000 1010
+        }
+        assert_equal a [r lindex idle:read 0]
+        assert_equal 1 [r touch idle:read]
+        r rpush idle:list b
+        r set idle:written c
+        assert_range [r object idletime idle:read] 1000 1010
+        assert_range [r object idletime idle:list] 0 10
+        assert_range [r object idletime idle:written] 0 10
+        r config set maxmemory-policy allkeys-lru
+        assert_equal a [r lindex idle:read 0]
+        assert_range [r object idletime idle:read] 0 10
     }
 
     test "noeviction refuses what needs memory, and nothing else" {} {

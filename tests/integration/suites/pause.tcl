@@ -77,8 +77,8 @@ with_server {enable-debug-command yes} {
 
     test "PAUSE ALL holds everything, and ends by itself" {} {
         set other [connect]
-        r client pause 300
         set begin [clock milliseconds]
+        r client pause 300
         assert_equal PONG [$other ping]
         assert {[clock milliseconds] - $begin >= 290}
     }
