@@ -492,6 +492,10 @@ void part_follower(const struct options *options, double seconds)
     following.seed = options->seed;
     conn_start(&following.source, server.port, 0);
     conn_start(&following.copy, second.port, 0);
+    /* So the entries of producers may have their ids. */
+    check(raw_says(conn_ask(&following.copy, "CONFIG SET import-mode yes"), "OK") &&
+              raw_says(conn_ask(&following.copy, "CLIENT IMPORT-SOURCE ON"), "OK"),
+          "follower: the second server takes what a master says");
     check(raw_number(raw_child(conn_ask(&following.source, "TIME"), 0)) -
                   raw_number(raw_child(conn_ask(&following.copy, "TIME"), 0)) >
               23 * 3600,
