@@ -72,6 +72,7 @@
 #include "server/observe/absent_info.h"
 #include "server/observe/command_log.h"
 #include "server/observe/commands_info.h"
+#include "server/observe/hotkeys.h"
 #include "server/observe/info.h"
 #include "server/observe/timing.h"
 #include "server/process/availability_zone.h"
@@ -145,7 +146,7 @@ static void fields_setup(void)
         migrate_link_info,  listeners_info,  active_expiry_info,
         defrag_cycle_info,  standalone_info, replication_info,
         shutdown_wait_info, script_info,     active_info,
-        size_cycle_info,
+        size_cycle_info,    hotkeys_info,
     };
 
     info_setup(tables, countof(tables));
@@ -175,7 +176,7 @@ static void lifecycles_setup(void)
         &links_lifecycle,         &snapshot_lifecycle,      &snapshot_load_lifecycle,
         &window_cycle_lifecycle,  &sender_lifecycle,        &compare_lifecycle,
         &metrics_lifecycle,       &wake_later_lifecycle,    &import_mode_lifecycle,
-        &size_cycle_lifecycle,
+        &size_cycle_lifecycle,    &hotkeys_lifecycle,
     };
 
     for (size_t i = 0; i < countof(parts); i++)
@@ -188,6 +189,7 @@ static void parts_setup(void)
     config_setup();
     stats_since_setup();
     timing_setup();
+    hotkeys_setup();
     memory_limit_setup();
     defrag_cycle_setup();
     client_limit_setup();

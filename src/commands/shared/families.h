@@ -25,6 +25,7 @@
     DO(info_commands)                             \
     DO(lolwut_commands)                           \
     DO(command_log_commands)                      \
+    DO(hotkeys_commands)                          \
     DO(latency_commands)                          \
     DO(memory_commands)                           \
     DO(member_expiry_commands)                    \

@@ -15,7 +15,8 @@
 
 enum { REMARK_BYTES = 64 };
 
-_Atomic int64_t option_request_larger_than;               /* global: see command_log.h */
+_Atomic uint64_t command_log_attention = UINT64_MAX;      /* global: see command_log.h */
+static _Atomic int64_t option_request_larger_than;        /* global: option storage; -1 is UINT64_MAX */
 _Atomic int64_t option_reply_larger_than;                 /* global: see command_log.h */
 static _Atomic int64_t option_max_len[COMMAND_LOG_KINDS]; /* global: option storage */
 static _Atomic int64_t option_entry_max_argc;             /* global: option storage */
@@ -36,6 +37,7 @@ static struct {
     struct spinlock lock; /* rank LOCK_REGISTRY */
     struct slow_sums slow GUARDED_BY(lock);
     struct entries entries[COMMAND_LOG_KINDS] GUARDED_BY(lock);
+    int sizes_wanted_by GUARDED_BY(lock); /* number of parties */
 } command_log;
 
 /* ------------------------------------------------------------------------------------------------ making entries -- */
@@ -192,7 +194,7 @@ void command_log_add(enum command_log_kind kind, const struct request *request, 
     release_chain(rest);
 }
 
-static uint64_t request_bytes(const struct request *request)
+uint64_t command_log_request_bytes(const struct request *request)
 {
     char header[RESP_HEADER_BYTES];
     uint64_t bytes = (uint64_t)(resp_encode_header(header, '*', request->arg_count) - header);
@@ -214,7 +216,8 @@ static void tell(enum command_log_kind kind, const struct request *request, uint
 void command_log_tell_request(const struct request *request)
 {
     worker_assert_self(request->worker);
-    tell(COMMAND_LOG_LARGE_REQUEST, request, request_bytes(request), OPTION_GET(option_request_larger_than));
+    tell(COMMAND_LOG_LARGE_REQUEST, request, command_log_request_bytes(request),
+         OPTION_GET(option_request_larger_than));
 }
 
 void command_log_tell_reply(const struct request *request, uint64_t bytes)
@@ -263,7 +266,41 @@ void command_log_reset(enum command_log_kind kind)
     cut_to(kind, 0);
 }
 
+/* After a change of what command_log_attention depends on. The lock is held. */
+static void apply_attention_locked(void) REQUIRES(command_log.lock)
+{
+    spinlock_assert_held(&command_log.lock);
+    atomic_store_explicit(&command_log_attention,
+                          command_log.sizes_wanted_by != 0 ? 0 : OPTION_GET_U64(option_request_larger_than),
+                          memory_order_relaxed);
+}
+
+void command_log_want_sizes(int change)
+{
+    assert(change == 1 || change == -1);
+    spinlock_acquire(&command_log.lock);
+    command_log.sizes_wanted_by += change;
+    assert(command_log.sizes_wanted_by >= 0);
+    apply_attention_locked();
+    spinlock_release(&command_log.lock);
+}
+
+void command_log_begin(void)
+{
+    spinlock_acquire(&command_log.lock);
+    apply_attention_locked();
+    spinlock_release(&command_log.lock);
+}
+
 /* ------------------------------------------------------------------------------------------------------ options -- */
+
+static const char *apply_request_larger_than(const struct option_row *row)
+{
+    gate_assert_alone();
+    (void)row;
+    command_log_begin();
+    return NULL;
+}
 
 static const char *apply_max_len(const struct option_row *row)
 {
@@ -279,7 +316,8 @@ static const struct option_row rows[] = {
             "Largest number of entries in the slow log.", .apply = apply_max_len,
             .alias = "commandlog-slow-execution-max-len"),
     ROW_INT("commandlog-request-larger-than", &option_request_larger_than, 1048576, -1, INT64_MAX, OPTION_MUTABLE,
-            "Bytes from which on a request enters the log of large ones; -1: never."),
+            "Bytes from which on a request enters the log of large ones; -1: never.",
+            .apply = apply_request_larger_than),
     ROW_INT("commandlog-large-request-max-len", &option_max_len[COMMAND_LOG_LARGE_REQUEST], 128, 0, INT64_MAX,
             OPTION_MUTABLE, "Largest number of entries in the log of large requests.", .apply = apply_max_len),
     ROW_INT("commandlog-reply-larger-than", &option_reply_larger_than, 1048576, -1, INT64_MAX, OPTION_MUTABLE,

@@ -196,6 +196,7 @@ static void sizes_are_those_of_the_protocol(void **state)
     struct request request = {.worker = worker, .client = client, .command = &command, .args = words, .arg_count = 2};
 
     (void)state;
+    command_log_begin();
     assert_false(command_log_may_take(1048575, 1048575));
     assert_true(command_log_may_take(1048576, 0));
     assert_true(command_log_may_take(0, 1048576));
@@ -207,6 +208,13 @@ static void sizes_are_those_of_the_protocol(void **state)
     assert_int_equal(large(COMMAND_LOG_LARGE_REQUEST), 1);
     set("commandlog-request-larger-than", "-1");
     set("commandlog-reply-larger-than", "7");
+    command_log_begin();
+    assert_false(command_log_may_take(UINT64_MAX - 1, 6));
+    command_log_want_sizes(1);
+    command_log_want_sizes(1);
+    command_log_want_sizes(-1);
+    assert_true(command_log_may_take(0, 0));
+    command_log_want_sizes(-1);
     assert_false(command_log_may_take(UINT64_MAX - 1, 6));
     command_log_tell_request(&request);
     command_log_tell_reply(&request, 6);

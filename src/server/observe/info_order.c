@@ -381,6 +381,16 @@ static const char *const keysizes_fields[] = {
     "keysizes_time", "keysizes_usec", "keysizes_walk_in_progress", "db<n>_distrib_<type>", NULL,
 };
 
+static const char *const hotkeys_fields[] = {
+    "hotkeys_tracking_active",
+    "hotkeys_sample_ratio",
+    "hotkeys_collection_start_time_unix_ms",
+    "hotkeys_collection_duration_ms",
+    "hotkeys_all_commands_us",
+    "hotkeys_all_commands_net_bytes",
+    NULL,
+};
+
 static const char *const keydb_fields[] = {
     "mvcc_depth",
     "worker<n>",
@@ -411,6 +421,7 @@ const struct info_section info_sections[] = {
     {"cluster", "Cluster", INFO_SHOWN_BY_DEFAULT, cluster_fields},
     {"keyspace", "Keyspace", INFO_SHOWN_BY_DEFAULT, keyspace_fields},
     {"keysizes", "Keysizes", INFO_SHOWN_BY_NAME, keysizes_fields},
+    {"hotkeys", "Hotkeys", INFO_SHOWN_BY_NAME, hotkeys_fields},
     {"keydb", "KeyDB", INFO_SHOWN_BY_DEFAULT, keydb_fields},
     {"debug", "Debug", INFO_SHOWN_BY_NAME, debug_fields},
 };

@@ -357,6 +357,7 @@ static bool start(struct server *server)
     thread_assert_main();
     (void)server;
     apply();
+    command_log_begin();
     return true;
 }
 

@@ -23,6 +23,7 @@
 #include "server/durable/loading.h"
 #include "server/memory/memory_limit.h"
 #include "server/observe/command_log.h"
+#include "server/observe/hotkeys.h"
 #include "server/observe/timing.h"
 #include "server/pubsub/monitor.h"
 #include "server/pubsub/telling.h"
@@ -263,16 +264,21 @@ static ALWAYS_INLINE uint64_t execute(struct request *request, uint64_t start)
     return measure(request, start);
 }
 
-/* Its reply begins behind `before` bytes of output. What CLIENT REPLY drops is no reply. */
-static NOINLINE COLD void tell_sizes(const struct request *request, size_t before)
+/* It ran from `start` to `end`, and its reply begins behind `before` bytes of output. What CLIENT REPLY drops is no
+ * reply. */
+static NOINLINE COLD void tell_sizes(const struct request *request, size_t before, uint64_t start, uint64_t end)
 {
     const size_t size = output_size(request->out);
+    const bool has_reply = !request->blocked && request->out != &request->worker->sink;
+    const uint64_t reply_bytes = has_reply && size > before ? size - before : 0;
 
     if (request->again)
         return;
     command_log_tell_request(request);
-    if (!request->blocked && request->out != &request->worker->sink)
-        command_log_tell_reply(request, size > before ? size - before : 0);
+    if (has_reply)
+        command_log_tell_reply(request, reply_bytes);
+    if (hotkeys_is_active())
+        hotkeys_note(request, start, end, command_log_request_bytes(request) + reply_bytes);
 }
 
 /* The same for a command of a client, not of a script: it is told of if it or its reply is large. args_bytes: the sizes
@@ -284,7 +290,7 @@ static ALWAYS_INLINE uint64_t execute_sized(struct request *request, uint64_t st
     const size_t framed_bytes = args_bytes + ((size_t)request->arg_count + 1) * (RESP_HEADER_BYTES + 2);
 
     if (UNLIKELY(command_log_may_take(framed_bytes, output_size(request->out) - before)))
-        tell_sizes(request, before);
+        tell_sizes(request, before, start, end);
     return end;
 }
 

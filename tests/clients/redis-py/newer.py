@@ -217,7 +217,7 @@ def hotkeys(client, key):
     expect(key in str(facts[as_given(facts, "by-net-bytes")]), True)
     client.hotkeys_stop()
     client.hotkeys_reset()
-    expect(client.hotkeys_get(), None)
+    expect(client.execute_command("HOTKEYS", "GET"), None)     # hotkeys_get cannot read the null
 
 
 def as_given(facts, name):
