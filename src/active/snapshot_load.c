@@ -270,7 +270,7 @@ static void delete_here(struct part_reader *reader, unsigned db, struct slice na
         change_delete(&change);
         reader->deleted_here++;
     }
-    change_abandon(&change);
+    change_end_untold(&change);
 }
 
 static void note_aux(struct rdb_handler *handler, struct slice name, struct slice value)

@@ -173,7 +173,7 @@ static void put_key(struct loader *loader, const struct item *item, struct slice
         put_value(loader->access, item, &change, value);
         loader->keys++;
     }
-    change_abandon(&change); /* loaded keys are not reported to anyone */
+    change_end_untold(&change);
 }
 
 static void put_record(struct loader *loader, const struct item *item)

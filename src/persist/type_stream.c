@@ -209,7 +209,8 @@ static bool read_group(struct rdb_reader *reader, unsigned form, struct stream *
 /* ------------------------------------------------------------------------------------------------------- pairs -- */
 
 /* Behind the groups: l seconds, l pairs of a producer at most; l producers, of each t its name, l its pairs, of each t
- * its iid, l l its entry's id; l l how many were added and found again. */
+ * its iid, l l its entry's id; l l how many were added and found again. Where XSETID went back, an id may be behind the
+ * stream's last one. */
 static bool read_producer(struct rdb_reader *reader, struct stream *stream, struct buffer *name)
 {
     struct slice text;
@@ -235,8 +236,6 @@ static bool read_producer(struct rdb_reader *reader, struct stream *stream, stru
         buffer_append_slice(iid, text);
         if (!read_id(reader, &id))
             return false;
-        if (stream_id_compare(id, stream_last_id(stream)) > 0)
-            return rdb_corrupt(reader, "an idempotent id of a stream is that of an entry to come");
         if (!stream_idmp_load(stream, buffer_slice(name), buffer_slice(iid), id))
             return rdb_corrupt(reader, "a producer of a stream has a duplicate idempotent id, or too many");
     }

@@ -422,6 +422,13 @@ void change_abandon(struct change *change)
         undo_note_end(change, false);
 }
 
+void change_end_untold(struct change *change)
+{
+    if (UNLIKELY((store_observed(change->access->store) & OBSERVE_SNAPSHOT) != 0))
+        live_note_after(change);
+    change_abandon(change);
+}
+
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                   const char *event)
 {

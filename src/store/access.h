@@ -190,6 +190,9 @@ void change_end(struct change *change, enum event_class event_class, const char 
 /* Instead of change_end, if nothing was changed: the value has its old bytes (its encoding may differ), and nobody is
  * informed. */
 void change_abandon(struct change *change);
+/* Instead of change_end, where data is loaded or taken back: snapshots that run have to know what is new, and nobody
+ * else is informed. */
+void change_end_untold(struct change *change);
 /* Sends a further event for a changed key (SET with EX: "set", then "expire"). */
 void access_event(struct access *access, unsigned db, const struct key *key, enum event_class event_class,
                   const char *event);

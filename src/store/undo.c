@@ -648,9 +648,7 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
     }
     while (value_steps_take(&steps, &step))
         take_back(&change, &step);
-    if (UNLIKELY((store_observed(access->store) & OBSERVE_SNAPSHOT) != 0))
-        live_note_after(&change);
-    change_abandon(&change);
+    change_end_untold(&change);
     value_logs = watched;
 }
 

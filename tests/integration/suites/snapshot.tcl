@@ -385,6 +385,24 @@ with_server {enable-debug-command yes appendonly yes auto-aof-rewrite-percentage
     }
 }
 
+with_server {enable-debug-command yes save {} snapshot-method threads appendonly yes} {
+    test "what is loaded beside a rewrite is in it once" {} {
+        snapshot_fill
+        r save
+        set digest [r debug digest]
+        with_config {rdb-key-save-delay 100} {
+            r bgrewriteaof
+            assert_equal OK [r debug reload nosave]
+            assert_equal 1 [info_field aof_rewrite_in_progress]
+        }
+        snapshot_wait
+        assert_equal $digest [r debug digest]
+        assert_equal OK [r debug loadaof]
+        assert_equal $digest [r debug digest]
+        assert_equal 0 [info_field snapshot_kept_bytes]
+    }
+}
+
 proc snapshot_field {name field} {
     return [section_field $name persistence $field]
 }

@@ -296,6 +296,26 @@ with_server {enable-debug-command yes appendonly yes} {
         assert_equal 3000 [r xlen s]
     }
 
+    test "files have pairs of entries behind the last id, where XSETID went back" {keydb} {
+        r flushall
+        set id [r xadd s IDMP p i * f v]
+        r xtrim s MAXLEN 0
+        r xsetid s 3-0
+        set digest [r debug digest-value s]
+        r restore t 0 [r dump s]
+        assert_equal $digest [r debug digest-value t]
+        with_config {aof-use-rdb-preamble no} {
+            foreach words {{debug reload} bgrewriteaof {debug loadaof}} {
+                r {*}$words
+                wait_for {[info_field aof_rewrite_in_progress persistence] == 0}
+                assert_equal $digest [r debug digest-value s] $words
+                assert_equal $id [r xadd s IDMP p i * f v] $words
+            }
+        }
+        assert_equal $id [r xadd t IDMP p i * f v]
+        assert_equal 0 [r xlen s]
+    }
+
     test "payloads have version 14 for pairs alone, and a lower one loses them" {keydb} {
         r flushall
         set id [r xadd s IDMP p i * f v]
@@ -334,7 +354,6 @@ with_server {enable-debug-command yes appendonly yes} {
             "no iid" [string replace $tail 10 13 \x00] 0 \
             "twice" [string map {jjd iid} $tail] 0 \
             "more than the limit" [string replace $tail 2 3 \x01] 0 \
-            "an entry to come" [string replace $tail 14 14 \x06] 0 \
             "too short" [string range $tail 0 end-1] 0 \
             "many pairs" [string replace $tail 9 9 \x80\xff\xff\xff\xff] 0] {
             set body "$head$tail[binary format s 14]"
