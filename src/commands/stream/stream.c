@@ -143,6 +143,12 @@ static bool check_producer(struct request *request, const struct add_options *op
     return false;
 }
 
+/* No option does. */
+static inline bool begins_id(struct slice word)
+{
+    return word.size != 0 && (*word.data == '*' || (*word.data >= '0' && *word.data <= '9'));
+}
+
 /* From argument 2 on; with an id (XADD) it ends there. False: an error was replied. */
 static bool parse_options(struct request *request, struct add_options *options, bool with_id)
 {
@@ -152,7 +158,9 @@ static bool parse_options(struct request *request, struct add_options *options, 
     for (; i < request->arg_count && options->id_arg == 0; i++) {
         bool has_value = i + 1 < request->arg_count, done = true;
 
-        if (has_value && (request_arg_is(request, i, "MAXLEN") || request_arg_is(request, i, "MINID"))) {
+        if (with_id && begins_id(request_arg(request, i))) {
+            done = parse_new_id(request, options, i);
+        } else if (has_value && (request_arg_is(request, i, "MAXLEN") || request_arg_is(request, i, "MINID"))) {
             done = parse_trim(request, options, &i);
         } else if (has_value && request_arg_is(request, i, "LIMIT")) {
             done = parse_limit(request, options, ++i);
@@ -255,6 +263,8 @@ static void operation_trimmed(struct request *request, const struct stream *stre
     struct stream_id least = stream_first_id(stream);
     char text[STREAM_ID_TEXT_BYTES];
 
+    if (request->access->effects == NULL)
+        return;
     if (stream_length(stream) == 0) { /* all that there were; not those to come */
         least = stream_last_id(stream);
         (void)!stream_id_increment(&least);
@@ -270,6 +280,8 @@ static void operation_added(struct request *request, const struct add_options *o
 {
     char text[STREAM_ID_TEXT_BYTES];
 
+    if (request->access->effects == NULL) /* nobody is told */
+        return;
     operation_add_words(request,
                         (const struct slice[]){SLICE("KEYDB.OP.XADD"), request_arg(request, 1),
                                                stream_id_format(id, text)},
