@@ -17,7 +17,7 @@ enum { REMARK_BYTES = 64 };
 
 _Atomic uint64_t command_log_attention = UINT64_MAX;      /* global: see command_log.h */
 static _Atomic int64_t option_request_larger_than;        /* global: option storage; -1 is UINT64_MAX */
-_Atomic int64_t option_reply_larger_than;                 /* global: see command_log.h */
+static _Atomic int64_t option_reply_larger_than;          /* global: likewise */
 static _Atomic int64_t option_max_len[COMMAND_LOG_KINDS]; /* global: option storage */
 static _Atomic int64_t option_entry_max_argc;             /* global: option storage */
 static _Atomic int64_t option_entry_max_string_len;       /* global: option storage */
@@ -271,7 +271,9 @@ static void apply_attention_locked(void) REQUIRES(command_log.lock)
 {
     spinlock_assert_held(&command_log.lock);
     atomic_store_explicit(&command_log_attention,
-                          command_log.sizes_wanted_by != 0 ? 0 : OPTION_GET_U64(option_request_larger_than),
+                          command_log.sizes_wanted_by != 0 ? 0
+                                                           : MIN(OPTION_GET_U64(option_request_larger_than),
+                                                                 OPTION_GET_U64(option_reply_larger_than)),
                           memory_order_relaxed);
 }
 
@@ -294,7 +296,7 @@ void command_log_begin(void)
 
 /* ------------------------------------------------------------------------------------------------------ options -- */
 
-static const char *apply_request_larger_than(const struct option_row *row)
+static const char *apply_larger_than(const struct option_row *row)
 {
     gate_assert_alone();
     (void)row;
@@ -316,12 +318,11 @@ static const struct option_row rows[] = {
             "Largest number of entries in the slow log.", .apply = apply_max_len,
             .alias = "commandlog-slow-execution-max-len"),
     ROW_INT("commandlog-request-larger-than", &option_request_larger_than, 1048576, -1, INT64_MAX, OPTION_MUTABLE,
-            "Bytes from which on a request enters the log of large ones; -1: never.",
-            .apply = apply_request_larger_than),
+            "Bytes from which on a request enters the log of large ones; -1: never.", .apply = apply_larger_than),
     ROW_INT("commandlog-large-request-max-len", &option_max_len[COMMAND_LOG_LARGE_REQUEST], 128, 0, INT64_MAX,
             OPTION_MUTABLE, "Largest number of entries in the log of large requests.", .apply = apply_max_len),
     ROW_INT("commandlog-reply-larger-than", &option_reply_larger_than, 1048576, -1, INT64_MAX, OPTION_MUTABLE,
-            "Bytes from which on a reply enters the log of large ones; -1: never."),
+            "Bytes from which on a reply enters the log of large ones; -1: never.", .apply = apply_larger_than),
     ROW_INT("commandlog-large-reply-max-len", &option_max_len[COMMAND_LOG_LARGE_REPLY], 128, 0, INT64_MAX,
             OPTION_MUTABLE, "Largest number of entries in the log of large replies.", .apply = apply_max_len),
     ROW_INT("slowlog-entry-max-argc", &option_entry_max_argc, 32, 1, INT32_MAX, OPTION_MUTABLE,

@@ -15,10 +15,9 @@ struct request;
 
 enum command_log_kind { COMMAND_LOG_SLOW, COMMAND_LOG_LARGE_REQUEST, COMMAND_LOG_LARGE_REPLY, COMMAND_LOG_KINDS };
 
-/* Bytes from which on a request or a reply is large; -1, which is UINT64_MAX: never. The first is 0 while somebody
- * wants the sizes of every command. Atomic, relaxed; command_log.c sets the first. */
-extern _Atomic uint64_t command_log_attention;   /* global: see above */
-extern _Atomic int64_t option_reply_larger_than; /* global: option storage */
+/* Bytes from which on a request or a reply is large, whichever is less; UINT64_MAX: never; 0 while somebody wants the
+ * sizes of every command. Atomic, relaxed; command_log.c sets it. */
+extern _Atomic uint64_t command_log_attention; /* global: see above */
 
 /* Constant once it is in the log. The log and its readers share it. */
 struct command_log_entry {
@@ -38,11 +37,10 @@ void command_log_teardown(void); /* main thread, after the workers have ended */
 
 /* The worker's thread, for a command that has run. Adds it, whatever its value. */
 void command_log_add(enum command_log_kind kind, const struct request *request, uint64_t value);
-/* True if sizes of which these are upper bounds may be large. */
+/* True if sizes of which these are upper bounds may be large. The bits of both are at least the larger one. */
 static inline bool command_log_may_take(uint64_t request_bytes, uint64_t reply_bytes)
 {
-    return request_bytes >= atomic_load_explicit(&command_log_attention, memory_order_relaxed) ||
-           reply_bytes >= OPTION_GET_U64(option_reply_larger_than);
+    return (request_bytes | reply_bytes) >= atomic_load_explicit(&command_log_attention, memory_order_relaxed);
 }
 /* Adds (1) or removes (-1) a party that wants to see the sizes of every command. Any thread. */
 void command_log_want_sizes(int change);

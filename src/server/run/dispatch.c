@@ -281,17 +281,23 @@ static NOINLINE COLD void tell_sizes(const struct request *request, size_t befor
         hotkeys_note(request, start, end, command_log_request_bytes(request) + reply_bytes);
 }
 
-/* The same for a command of a client, not of a script: it is told of if it or its reply is large. args_bytes: the sizes
- * of its arguments. */
-static ALWAYS_INLINE uint64_t execute_sized(struct request *request, uint64_t start, size_t args_bytes)
+/* The same for a command of a client, not of a script: it is told of if it or its reply is large. request_bytes: at
+ * least those of its array of bulk strings. */
+static ALWAYS_INLINE uint64_t execute_sized(struct request *request, uint64_t start, size_t request_bytes)
 {
     const size_t before = output_size(request->out);
     const uint64_t end = execute(request, start);
-    const size_t framed_bytes = args_bytes + ((size_t)request->arg_count + 1) * (RESP_HEADER_BYTES + 2);
 
-    if (UNLIKELY(command_log_may_take(framed_bytes, output_size(request->out) - before)))
+    if (UNLIKELY(command_log_may_take(request_bytes, output_size(request->out) - before)))
         tell_sizes(request, before, start, end);
     return end;
+}
+
+/* At least what arguments of so many bytes take as an array of bulk strings. */
+static inline size_t array_most_bytes(size_t args_bytes, uint32_t arg_count)
+{
+    static_assert(RESP_HEADER_BYTES + 2 <= 32, "headers and ends of line are more");
+    return args_bytes + (((size_t)arg_count + 1) << 5);
 }
 
 size_t dispatch_query_bytes(const struct request *request)
@@ -495,7 +501,7 @@ static uint64_t run_command_since(struct client *client, const struct job *job, 
     struct request request;
 
     begin_request(&request, client, job, keys, exclusive, start);
-    start = execute_sized(&request, start, job->words.size_bytes);
+    start = execute_sized(&request, start, array_most_bytes(job->words.size_bytes, job->words.arg_count));
     finish_request(&request, in_group);
     return start;
 }
@@ -518,7 +524,7 @@ static void run_command(struct client *client, const struct job *job, const stru
     count_commands(client, job, 1, end - start);
 }
 
-static size_t args_bytes(const struct slice *args, uint32_t arg_count)
+static size_t bytes_of(const struct slice *args, uint32_t arg_count)
 {
     size_t bytes = 0;
 
@@ -540,7 +546,7 @@ void dispatch_run_nested(struct request *outer, const struct command *command, c
     request_set_keys(&request, keys, key_count);
     request_set_blobs(&request, blobs, blob_count);
     request.in_exec = true;
-    (void)execute_sized(&request, tick_now(), args_bytes(args, arg_count));
+    (void)execute_sized(&request, tick_now(), array_most_bytes(bytes_of(args, arg_count), arg_count));
     if (UNLIKELY((request.client->flags & CLIENT_TRACKING) != 0))
         tracking_note_read(&request);
     counter_add(&outer->worker->stats.commands_processed, 1);
@@ -802,7 +808,7 @@ static enum run_result run_walk_command(struct client *client, const struct job 
         uint64_t start = tick_now(), end;
 
         begin_request(&request, client, job, keys, false, start);
-        end = execute_sized(&request, start, job->words.size_bytes);
+        end = execute_sized(&request, start, array_most_bytes(job->words.size_bytes, job->words.arg_count));
         if (!request.again) {
             finish_request(&request, false);
             telling_noted(worker);
