@@ -240,8 +240,11 @@ static void begin(struct server *server)
 static void stop(struct worker *worker)
 {
     for (unsigned kind = 0; kind < LISTENERS_MOST; kind++) {
-        if (listeners[kind] != NULL)
-            listener_group_detach(listeners[kind], worker->index);
+        if (listeners[kind] == NULL)
+            continue;
+        /* A client that sees its connection end finds nobody. */
+        listener_group_stop(listeners[kind]);
+        listener_group_detach(listeners[kind], worker->index);
     }
 }
 
