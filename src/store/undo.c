@@ -2,6 +2,8 @@
 
 #include "base/copy.h"
 #include "base/mem.h"
+#include "base/number.h"
+#include "base/panic.h"
 #include "store/effects.h"
 #include "store/entry_copy.h"
 #include "store/jobs.h"
@@ -625,6 +627,22 @@ static void take_back(struct change *change, const struct value_step *step)
     }
 }
 
+/* A number whose bytes were changed in place, and put back, is a text of its digits now. */
+static void take_back_addition(struct change *change, int64_t amount)
+{
+    const struct entry *entry = change_existing(change);
+    char scratch[ENTRY_INT_TEXT_BYTES];
+    int64_t number;
+
+    if (LIKELY(entry_is_int(entry))) {
+        change_add_int(change, (int64_t)(0 - (uint64_t)amount));
+        return;
+    }
+    if (entry->type != TYPE_STRING || !number_parse_i64(entry_string(entry, scratch), &number))
+        panic("What was added to is no number");
+    change_put_int(change, (int64_t)((uint64_t)number - (uint64_t)amount), EXPIRE_KEEP);
+}
+
 void undo_apply(struct access *access, unsigned db, const struct key *key, struct key_undo *undo)
 {
     struct value_log *watched = value_logs;
@@ -644,7 +662,7 @@ void undo_apply(struct access *access, unsigned db, const struct key *key, struc
         restore_whole(&change, undo);
         large_watch(&change); /* a snapshot may need it, and the steps change it */
     } else if (undo->number != 0) {
-        change_add_int(&change, (int64_t)(0 - (uint64_t)undo->number));
+        take_back_addition(&change, undo->number);
     }
     while (value_steps_take(&steps, &step))
         take_back(&change, &step);

@@ -188,6 +188,19 @@ with_server $options {
         }
     }
 
+    test "a number whose bytes were changed in place" {} {
+        r flushall
+        foreach words {{setbit n 7 1} {setrange n 0 7} {bitfield n set u8 0 55}} {
+            r set n 12
+            assert_equal {13 1} [r debug undo run incr n]
+            r debug undo run {*}$words
+            assert_equal {20 1} [r debug undo run incrby n [expr {20 - [r get n]}]]
+            assert_equal 3 [r debug undo back 3] $words
+            assert_equal 12 [r get n] $words
+        }
+        r debug undo forget
+    }
+
     test "an expired key is absent, and goes only as part of a change" {keydb} {
         r flushall
         r debug undo forget
