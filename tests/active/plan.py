@@ -23,6 +23,21 @@ SOON_MS = 400
 FIELDS = (b"f", b"g", b"h")
 
 
+def newer_commands(choose, key, field, number, far):
+    """What redis-server 7.0 lacks; nodes of KeyDB refuse it."""
+    policy = choose.choice((b"KEEPREF", b"DELREF", b"ACKED"))
+    return [[b"SET", key, number, b"IFNE", number], [b"DELEX", key, b"IFEQ", number],
+            [b"MSETEX", b"2", b"s1", number, b"s2", number, b"PX", far],
+            [b"INCREX", b"bounded", b"BYINT", b"3", b"UBOUND", b"50", b"SATURATE"],
+            [b"HSETEX", b"h1", b"FXX", b"PX", far, b"FIELDS", b"1", field, number],
+            [b"HGETEX", b"h1", b"PERSIST", b"FIELDS", b"1", field], [b"HGETDEL", b"h2", b"FIELDS", b"1", field],
+            [b"LMOVEM", b"l1", b"l2", b"LEFT", b"RIGHT", b"COUNT", b"2", b"BULK"],
+            [b"XADD", b"x2", b"IDMP", b"p", field, b"*", field, number],
+            [b"XADD", b"x1", policy, b"MAXLEN", b"20", b"*", field, number],
+            [b"XTRIM", b"x1", b"MAXLEN", b"15", policy],
+            [b"XCFGSET", b"x2", b"IDMP-MAXSIZE", b"%d" % choose.randrange(90, 110)]]
+
+
 def more_commands(choose, soon):
     """What the generator does not know."""
     key = b"%s%d" % (choose.choice((b"s", b"l", b"h", b"t", b"z")), choose.randrange(5))
@@ -38,6 +53,7 @@ def more_commands(choose, soon):
             [b"ZPOPMIN", b"z1"], [b"XADD", b"x1", b"*", field, number], [b"PFADD", b"p1", number],
             [b"SET", key, number], [b"DEL", key], [b"RENAME", key, key + b"'"], [b"LPUSH", b"long", number, number],
             [b"LTRIM", b"long", b"0", b"50"]]
+    rows += newer_commands(choose, key, field, number, far)
     if soon:
         ms = b"%d" % choose.randrange(1, SOON_MS)
         rows += [[b"SET", key, number, b"PX", ms], [b"PEXPIRE", key, ms], [b"INCR", key], [b"RPUSH", key, number],
