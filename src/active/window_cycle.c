@@ -169,7 +169,7 @@ static uint32_t join_some(struct worker *worker, uint64_t newest,
     return busy;
 }
 
-/* Whether all was done that gives room without a loss. */
+/* Whether there is room, or all was done that gives some without a loss. */
 static bool join_lists(struct worker *worker, uint64_t newest)
 {
     const uint64_t limit = room_of_lists();
@@ -178,7 +178,7 @@ static bool join_lists(struct worker *worker, uint64_t newest)
     /* Noted steps of which half are records take more room than before, and others come meanwhile. */
     for (unsigned i = 0; i < JOIN_AGAIN && list_bytes(worker->server->store) > limit; i++)
         busy = join_some(worker, newest, window_may_join);
-    return busy == 0;
+    return busy == 0 || list_bytes(worker->server->store) <= limit;
 }
 
 static bool is_over(const struct store *store, bool tombstones)

@@ -45,7 +45,7 @@ typedef void listener_accept_fn(struct loop *loop, int fd, const struct sockaddr
  * ...". */
 must_check bool listener_group_open(struct listener_group **group, const struct listener_options *options,
                                     char error[LISTENER_ERROR_BYTES]);
-/* Any thread, before the loops detach: the sockets accept no more connections. */
+/* Any thread, also while loops detach, and more than once: the sockets accept no more connections. */
 void listener_group_stop(struct listener_group *group);
 /* After all loops have detached; removes the file of a unix socket. */
 void listener_group_close(struct listener_group **handle);

@@ -291,6 +291,34 @@ proc wait_for {condition {limit_ms 30000}} {
 
 # ---- shared by suites
 
+# What SCRIPT puts into the journal: a list of commands.
+proc effects_of script {
+    r debug journal start
+    uplevel 1 $script
+    set stream [r debug journal read]
+    r debug journal stop
+    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
+    return [lmap command [split [string map {\r\n { }} $words] \n] {
+        set command [string trim $command]
+        if {$command eq {} || [string match -nocase "select *" $command]} continue
+        set command
+    }]
+}
+
+# The names of the events of keys that SCRIPT makes happen, in their order; they have to be switched on.
+proc key_events_of script {
+    set listener [connect]
+    $listener psubscribe __keyspace@*
+    uplevel 1 $script
+    r publish __keyspace@end end
+    set found {}
+    while {[set event [lindex [$listener -read] 3]] ne "end"} {
+        lappend found $event
+    }
+    $listener -close
+    return $found
+}
+
 # Runs the body with configuration values changed, and puts the old ones back.
 proc with_config {changes body} {
     set old {}

@@ -13,20 +13,6 @@ proc fields {} {
     return $found
 }
 
-# What SCRIPT puts into the journal: a list of commands.
-proc effects_of script {
-    r debug journal start
-    uplevel 1 $script
-    set stream [r debug journal read]
-    r debug journal stop
-    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
-    return [lmap command [split [string map {\r\n { }} $words] \n] {
-        set command [string trim $command]
-        if {$command eq {} || [string match -nocase "select *" $command]} continue
-        set command
-    }]
-}
-
 with_server {enable-debug-command yes appendonly yes} {
     foreach ::proto {2 3} {
         set ::null [expr {$::proto == 2 ? "nullbulk" : "null"}]
@@ -283,16 +269,7 @@ with_server {enable-debug-command yes appendonly yes} {
                 {r hset k a 1 b 2; r hgetdel k fields 2 a n}                   {hset hdel}
                 {r hgetdel k fields 1 a; r hgetdel k fields 2 a b}             {hdel del}
             } {
-                set listener [connect]
-                $listener psubscribe __keyspace@*
-                eval $script
-                r publish __keyspace@end end
-                set found {}
-                while {[set event [lindex [$listener -read] 3]] ne "end"} {
-                    lappend found $event
-                }
-                assert_equal $expected $found $script
-                $listener -close
+                assert_equal $expected [key_events_of $script] $script
             }
         }
     }

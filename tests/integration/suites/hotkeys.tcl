@@ -11,7 +11,7 @@ proc hotkeys_of metric {
     return [dict get [hotkeys] [dict get {cpu by-cpu-time-us net by-net-bytes} $metric]]
 }
 
-# What the keys have after the script, with this session.
+# What the keys have after the script, counted from START with these words on.
 proc hotkeys_after {words metric script} {
     r hotkeys stop
     r hotkeys reset

@@ -15,22 +15,6 @@ proc members {} {
     }
 }
 
-# What SCRIPT puts into the journal: a list of commands.
-proc effects_of script {
-    r debug journal start
-    uplevel 1 $script
-    set stream [r debug journal read]
-    r debug journal stop
-    set list {}
-    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
-    foreach command [split [string map {\r\n { }} $words] \n] {
-        if {[string trim $command] ne {} && ![string match -nocase "select *" $command]} {
-            lappend list [string trim $command]
-        }
-    }
-    return $list
-}
-
 with_server {enable-debug-command yes} {
     test "HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT set, HTTL and its kin read" {keydb} {
         r hset k a 1 b 2

@@ -12,20 +12,6 @@ proc idmp_facts {{key s}} {
     }]
 }
 
-# What SCRIPT puts into the journal: a list of commands.
-proc effects_of script {
-    r debug journal start
-    uplevel 1 $script
-    set stream [r debug journal read]
-    r debug journal stop
-    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
-    return [lmap command [split [string map {\r\n { }} $words] \n] {
-        set command [string trim $command]
-        if {$command eq {} || [string match -nocase "select *" $command]} continue
-        set command
-    }]
-}
-
 with_server {enable-debug-command yes appendonly yes} {
     foreach ::proto {2 3} {
         test "XADD IDMP and IDMPAUTO: known pairs, RESP$::proto" {keydb} {

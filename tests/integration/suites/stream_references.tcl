@@ -32,20 +32,6 @@ proc all_of {{key k}} {
     return [list [entries $key] [pending g $key] [pending h $key]]
 }
 
-# What SCRIPT puts into the journal: a list of commands.
-proc effects_of script {
-    r debug journal start
-    uplevel 1 $script
-    set stream [r debug journal read]
-    r debug journal stop
-    set words [regsub -all {\*\d+\r\n} [regsub -all {\$\d+\r\n} $stream {}] \n]
-    return [lmap command [split [string map {\r\n { }} $words] \n] {
-        set command [string trim $command]
-        if {$command eq {} || [string match -nocase "select *" $command]} continue
-        set command
-    }]
-}
-
 with_server {enable-debug-command yes appendonly yes stream-node-max-entries 3} {
     foreach ::proto {2 3} {
         test "XDELEX, RESP$::proto" {keydb} {
@@ -293,16 +279,7 @@ with_server {enable-debug-command yes appendonly yes stream-node-max-entries 3} 
                 {r xadd k maxlen 2 acked 9-0 f v}                            xadd
             } {
                 prepare
-                set listener [connect]
-                $listener psubscribe __keyspace@*
-                eval $script
-                r publish __keyspace@end end
-                set found {}
-                while {[set event [lindex [$listener -read] 3]] ne "end"} {
-                    lappend found $event
-                }
-                assert_equal $expected $found $script
-                $listener -close
+                assert_equal $expected [key_events_of $script] $script
             }
         }
     }
