@@ -9,6 +9,8 @@
 #include "data/stream_node.h"
 #include "data/stream_priv.h"
 
+enum { END_ENTRIES = 8 }; /* of an open node: a reader's place is looked for from there */
+
 /* --- ids --- */
 
 bool stream_id_increment(struct stream_id *id)
@@ -771,12 +773,57 @@ void stream_set_ids(struct stream *stream, struct stream_id last_id, struct stre
 
 /* --- reading --- */
 
-static void iter_enter_node(struct stream_iter *iter)
+static void iter_leave_node(struct stream_iter *iter)
 {
+    if (iter->recent != NULL && !iter->backwards) {
+        iter->recent->seen = iter->seen_id;
+        iter->recent->next = iter->next_entry;
+    }
+    stream_recent_give(&iter->recent);
     listpack_destroy(&iter->opened);
-    iter->node = stream_kept_read(iter->nodes.value, &iter->opened);
+    iter->node = NULL;
+}
+
+/* Readers of a stream's end ask for its last entries. False: it would have to go back too far. */
+static bool iter_enter_at_end(struct stream_iter *iter, struct stream_id from)
+{
+    listpack_at next = LISTPACK_NONE, at = listpack_last(iter->node);
+    struct stream_entry entry;
+
+    for (unsigned i = 0; i < END_ENTRIES; i++) {
+        at = stream_node_entry_before(iter->node, at);
+        if (at == LISTPACK_NONE)
+            return false;
+        (void)stream_node_read(iter->node, iter->node_id, at, &entry);
+        if (stream_id_compare(entry.id, from) < 0) {
+            iter->seen_id = entry.id;
+            iter->next_entry = next;
+            return true;
+        }
+        next = at;
+        at = listpack_previous(iter->node, at);
+    }
+    return false;
+}
+
+/* Forward: entries below `from` are not asked for. */
+static void iter_enter_node(struct stream_iter *iter, struct stream_id from)
+{
+    const struct stream_kept *kept = iter->nodes.value;
+
+    iter_leave_node(iter);
+    iter->recent = stream_recent_take(kept);
+    iter->node = iter->recent != NULL ? stream_recent_node(iter->recent) : stream_kept_read(kept, &iter->opened);
     iter->node_id = stream_id_decode(iter->nodes.key);
-    iter->next_entry = iter->backwards ? listpack_last(iter->node) : stream_node_first_entry(iter->node);
+    if (iter->backwards) {
+        iter->next_entry = listpack_last(iter->node);
+    } else if (iter->recent != NULL && stream_id_compare(iter->recent->seen, from) < 0) {
+        iter->seen_id = iter->recent->seen;
+        iter->next_entry = iter->recent->next;
+    } else if (stream_kept_is_packed(kept) || !iter_enter_at_end(iter, from)) {
+        iter->seen_id = STREAM_ID_LEAST;
+        iter->next_entry = stream_node_first_entry(iter->node);
+    }
 }
 
 void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream)
@@ -787,6 +834,7 @@ void stream_iter_init_find(struct stream_iter *iter, const struct stream *stream
     iter->backwards = false;
     iter->node = NULL;
     iter->opened = NULL;
+    iter->recent = NULL;
     iter->seen_id = STREAM_ID_LEAST;
     iter->next_entry = LISTPACK_NONE;
     radix_iter_init(&iter->nodes, stream->nodes);
@@ -800,7 +848,7 @@ static void iter_init(struct stream_iter *iter, const struct stream *stream, str
     iter->end = end;
     iter->backwards = backwards;
     if (seek_node_of(&iter->nodes, backwards ? end : start))
-        iter_enter_node(iter);
+        iter_enter_node(iter, start);
 }
 
 void stream_iter_init(struct stream_iter *iter, const struct stream *stream, struct stream_id start,
@@ -818,8 +866,7 @@ void stream_iter_init_backwards(struct stream_iter *iter, const struct stream *s
 void stream_iter_fini(struct stream_iter *iter)
 {
     radix_iter_fini(&iter->nodes);
-    listpack_destroy(&iter->opened);
-    iter->node = NULL;
+    iter_leave_node(iter);
 }
 
 /* Steps over one entry in either direction, to the next node if need be; false: there is none. */
@@ -834,11 +881,12 @@ static bool iter_step(struct stream_iter *iter, struct stream_entry *entry)
             listpack_at next = stream_node_read(iter->node, iter->node_id, at, entry);
 
             iter->next_entry = iter->backwards ? listpack_previous(iter->node, at) : next;
+            iter->seen_id = entry->id;
             return true;
         }
-        iter->node = NULL;
+        iter_leave_node(iter);
         if (iter->backwards ? radix_previous(&iter->nodes) : radix_next(&iter->nodes))
-            iter_enter_node(iter);
+            iter_enter_node(iter, STREAM_ID_LEAST);
     }
     return false;
 }
@@ -858,7 +906,7 @@ bool stream_iter_next(struct stream_iter *iter, struct stream_id *id, uint64_t *
         bool before = stream_id_compare(entry.id, iter->start)<0, after = stream_id_compare(entry.id, iter->end)> 0;
 
         if (iter->backwards ? before : after) {
-            iter->node = NULL;
+            iter_leave_node(iter);
             return false;
         }
         if (before || after || (entry.flags & STREAM_ENTRY_DELETED) != 0)
@@ -876,10 +924,12 @@ static bool iter_enter_node_of(struct stream_iter *iter, struct stream_id id)
 {
     if (!seek_id(&iter->nodes, RADIX_AT_MOST, id))
         return false;
-    if (iter->node != NULL && stream_id_compare(stream_id_decode(iter->nodes.key), iter->node_id) == 0)
+    if (iter->node != NULL && stream_id_compare(stream_id_decode(iter->nodes.key), iter->node_id) == 0) {
+        iter->seen_id = STREAM_ID_LEAST;
         iter->next_entry = stream_node_first_entry(iter->node);
-    else
-        iter_enter_node(iter);
+    } else {
+        iter_enter_node(iter, id);
+    }
     return true;
 }
 

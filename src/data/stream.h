@@ -122,10 +122,11 @@ struct stream_iter {
     struct stream_id start, end;
     bool backwards;
     struct radix_iter nodes;
-    const struct listpack *node; /* NULL: not begun, or at the end */
-    struct listpack *opened;     /* the decompressed node, if it was compressed */
+    const struct listpack *node;  /* NULL: not begun, or at the end */
+    struct listpack *opened;      /* the decompressed node, if it was compressed; or */
+    struct stream_recent *recent; /* the same, kept for the thread's next reader; NULL: not */
     struct stream_id node_id;
-    struct stream_id seen_id; /* stream_iter_find: the position reached in the node */
+    struct stream_id seen_id; /* forward: no entry of the node before next_entry has a greater id */
     listpack_at next_entry;   /* forward: the flags of the next entry; backwards: its last element */
     listpack_at field;        /* the next field of the current entry */
     listpack_at value;

@@ -6,11 +6,19 @@
 #include "data/stream_node.h"
 
 #include <lzf.h>
+#include <stdatomic.h>
 
 /* Below, there is little to win; above, packing takes too long for one command. */
 enum { PACK_LEAST_BYTES = 256, PACK_MOST_BYTES = 256 << 10, PACK_LEAST_GAIN = 8 /* an eighth */ };
 
+enum { RECENT_COUNT = 4 };
+
+static _Atomic uint64_t last_number;                             /* atomic: relaxed; of the packed nodes */
+static _Thread_local struct stream_recent recents[RECENT_COUNT]; /* owner: the thread */
+static _Thread_local unsigned recent_turn;                       /* likewise: the place to be used next */
+
 struct packed_node {
+    uint64_t number; /* of these contents; copies have the same */
     struct stream_id last_live_id;
     uint32_t live;
     uint32_t raw_bytes;
@@ -35,12 +43,18 @@ static const struct listpack *open_of(const struct stream_kept *kept)
     return (const struct listpack *)kept;
 }
 
+static void unpack_to(const struct packed_node *packed, void *to)
+{
+    unsigned bytes = lzf_decompress(packed->data, packed->packed_bytes, to, packed->raw_bytes);
+
+    assert(bytes == packed->raw_bytes); /* we packed it ourselves */
+}
+
 static struct listpack *unpack(const struct packed_node *packed)
 {
     struct listpack *node = mem_alloc(packed->raw_bytes);
-    unsigned bytes = lzf_decompress(packed->data, packed->packed_bytes, node, packed->raw_bytes);
 
-    assert(bytes == packed->raw_bytes); /* we packed it ourselves */
+    unpack_to(packed, node);
     return node;
 }
 
@@ -75,6 +89,7 @@ struct stream_kept *stream_kept_pack(struct stream_kept *kept, struct stream_id 
         mem_free(packed);
         return kept;
     }
+    packed->number = atomic_fetch_add_explicit(&last_number, 1, memory_order_relaxed) + 1;
     packed->last_live_id = last_live_id(node, node_id);
     packed->live = (uint32_t)stream_node_live(node);
     packed->raw_bytes = raw;
@@ -141,4 +156,58 @@ const struct listpack *stream_kept_read(const struct stream_kept *kept, struct l
 {
     *own = stream_kept_is_packed(kept) ? unpack(packed_of(kept)) : NULL;
     return *own != NULL ? *own : open_of(kept);
+}
+
+static struct stream_recent *find_recent(uint64_t number)
+{
+    for (unsigned i = 0; i < RECENT_COUNT; i++) {
+        if (recents[i].number == number && !recents[i].is_taken)
+            return &recents[i];
+    }
+    return NULL;
+}
+
+/* NULL: all are taken. */
+static struct stream_recent *find_place(void)
+{
+    for (unsigned i = 0; i < RECENT_COUNT; i++) {
+        struct stream_recent *recent = &recents[recent_turn++ % RECENT_COUNT];
+
+        if (!recent->is_taken)
+            return recent;
+    }
+    return NULL;
+}
+
+struct stream_recent *stream_recent_take(const struct stream_kept *kept)
+{
+    const struct packed_node *packed;
+    struct stream_recent *recent;
+
+    if (!stream_kept_is_packed(kept))
+        return NULL;
+    packed = packed_of(kept);
+    if (packed->raw_bytes > STREAM_RECENT_BYTES)
+        return NULL;
+    recent = find_recent(packed->number);
+    if (recent == NULL) {
+        recent = find_place();
+        if (recent == NULL)
+            return NULL;
+        unpack_to(packed, recent->bytes);
+        recent->number = packed->number;
+        recent->seen = STREAM_ID_LEAST;
+        recent->next = stream_node_first_entry(stream_recent_node(recent));
+    }
+    recent->is_taken = true;
+    return recent;
+}
+
+void stream_recent_give(struct stream_recent **recent)
+{
+    if (*recent == NULL)
+        return;
+    assert((*recent)->is_taken);
+    (*recent)->is_taken = false;
+    *recent = NULL;
 }

@@ -8,6 +8,8 @@
 
 struct stream_kept;
 
+enum { STREAM_RECENT_BYTES = 8192 };
+
 static inline struct stream_kept *stream_keep(struct listpack *node) /* takes an open node over */
 {
     return (struct stream_kept *)node;
@@ -30,3 +32,21 @@ uint64_t stream_kept_memory_bytes(const struct stream_kept *kept);
 
 /* Opens a node for reading. *own is NULL for an open node. Otherwise the caller destroys *own after use. */
 const struct listpack *stream_kept_read(const struct stream_kept *kept, struct listpack **own);
+
+/* A node that this thread has unpacked of late, and how far it was read: whoever reads a stream bit by bit, as groups
+ * do, finds it as it was left. A packed node never changes, and what is packed anew has another number. */
+struct stream_recent {
+    uint64_t number;       /* of the packed node; 0: none */
+    struct stream_id seen; /* no entry before `next` has a greater id */
+    listpack_at next;      /* the flags of an entry; LISTPACK_NONE: all was read */
+    bool is_taken;
+    _Alignas(8) char bytes[STREAM_RECENT_BYTES];
+};
+/* Takes the node, which it unpacks if need be. NULL: it is open, or too large, or all places are taken. The same thread
+ * gives it back with stream_recent_give, having moved `seen` and `next`. */
+struct stream_recent *stream_recent_take(const struct stream_kept *kept);
+static inline const struct listpack *stream_recent_node(const struct stream_recent *recent)
+{
+    return (const struct listpack *)(const void *)recent->bytes;
+}
+void stream_recent_give(struct stream_recent **recent); /* accepts NULL; leaves NULL */

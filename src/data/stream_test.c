@@ -162,6 +162,31 @@ static void check_finding(struct random *random, const struct stream *stream)
     stream_iter_fini(&iter);
 }
 
+/* As a group does: a few entries behind its position, again and again. It begins anew at the end, and now and then. */
+static void read_on(struct random *random, const struct stream *stream, struct stream_id *position)
+{
+    uint64_t field_count, left = 1 + random_below(random, 3);
+    struct stream_id start = *position, id;
+    struct stream_iter iter;
+    unsigned next = 0;
+
+    assert_true(stream_id_increment(&start));
+    while (next < model_count && stream_id_compare(model[next], start) < 0)
+        next++;
+    stream_iter_init(&iter, stream, start, STREAM_ID_MOST);
+    for (; left != 0 && next < model_count; left--, next++) {
+        assert_true(stream_iter_next(&iter, &id, &field_count));
+        assert_id(id, model[next].ms, model[next].seq);
+        expect_entry(&iter, id, field_count);
+        *position = id;
+    }
+    if (left != 0)
+        assert_false(stream_iter_next(&iter, &id, &field_count));
+    stream_iter_fini(&iter);
+    if (left != 0 || random_below(random, 50) == 0)
+        *position = random_id(random, stream);
+}
+
 static void delete_random(struct random *random, struct stream *stream)
 {
     struct stream_id id = random_id(random, stream), deleted = stream_max_deleted_id(stream);
@@ -234,6 +259,7 @@ static void random_steps_match_the_model(void **state)
     for (unsigned round = 0; round < 8; round++) {
         struct stream_limits limits = {round % 2 == 0 ? 0 : 300, 1 + random_below(&random, 40)};
         struct stream *stream = stream_create();
+        struct stream_id positions[3] = {{0, 0}};
         uint64_t added = 0;
 
         model_count = 0;
@@ -262,6 +288,8 @@ static void random_steps_match_the_model(void **state)
             assert_int_equal(stream_entries_added(stream), added);
             if (model_count != 0)
                 assert_id(stream_first_id(stream), model[0].ms, model[0].seq);
+            for (unsigned k = 0; k < countof(positions); k++)
+                read_on(&random, stream, &positions[k]);
             if (i % 20 == 0)
                 check_range(stream, random_id(&random, stream), random_id(&random, stream));
             if (i % 100 == 0)
