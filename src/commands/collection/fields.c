@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "data/hash.h"
 
-bool fields_parse(struct request *request, uint32_t index, const char *count_error, struct fields *fields)
+bool fields_parse(struct request *request, uint32_t index, struct fields *fields)
 {
     int64_t count;
 
@@ -13,7 +13,7 @@ bool fields_parse(struct request *request, uint32_t index, const char *count_err
         reply_error(request, "ERR Mandatory argument FIELDS is missing or not at the right position");
         return false;
     }
-    if (!request_arg_range(request, index + 1, 1, INT64_MAX, &count, count_error))
+    if (!request_arg_range(request, index + 1, 1, INT64_MAX, &count, "ERR Number of fields must be a positive integer"))
         return false;
     if (count != (int64_t)request->arg_count - index - 2) {
         reply_error(request, "ERR The `numfields` parameter must match the number of arguments");

@@ -9,10 +9,8 @@ struct fields {
     uint32_t first, end;
 };
 
-#define FIELDS_COUNT_ERROR "ERR Number of fields must be a positive integer"
-
-/* From argument `index` to the last one. False: an error was replied, `count_error` if the number is below 1. */
-must_check bool fields_parse(struct request *request, uint32_t index, const char *count_error, struct fields *fields);
+/* From argument `index` to the last one. False: an error was replied. */
+must_check bool fields_parse(struct request *request, uint32_t index, struct fields *fields);
 /* Returns argument `index` as a deadline that a field can have, in ms. False: an error was replied. */
 must_check bool field_deadline_parse(struct request *request, uint32_t index, enum lifetime lifetime,
                                      int64_t *expire_ms);

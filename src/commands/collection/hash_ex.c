@@ -361,8 +361,7 @@ static void cmd_hgetdel(struct request *request)
     struct value hash;
     struct edit edit;
 
-    if (!typed_read(request, &request->keys[0], TYPE_HASH, &hash) ||
-        !fields_parse(request, 2, FIELDS_COUNT_ERROR, &fields))
+    if (!typed_read(request, &request->keys[0], TYPE_HASH, &hash) || !fields_parse(request, 2, &fields))
         return;
     reply_array(request, fields.end - fields.first);
     if (hash.data == NULL) {

@@ -23,7 +23,7 @@ static void reply_no_key(struct request *request, struct fields fields)
 
 enum condition { ANY, NX, XX, GT, LT };
 
-static enum condition parse_condition(struct request *request, uint32_t index)
+static enum condition parse_condition(const struct request *request, uint32_t index)
 {
     static const char *const names[] = {[NX] = "NX", [XX] = "XX", [GT] = "GT", [LT] = "LT"};
 
@@ -89,17 +89,69 @@ static void hexpire_fields(struct request *request, struct hexpire *hexpire, str
     touched_end(&hexpire->done);
 }
 
+/* Argument `index` is FIELDS. False: an error was replied. */
+static bool parse_fields_block(struct request *request, uint32_t index, struct fields *fields)
+{
+    int64_t count;
+
+    if (fields->first != 0) {
+        reply_error(request, "ERR FIELDS keyword specified multiple times");
+        return false;
+    }
+    if (index + 2 >= request->arg_count) {
+        reply_error(request, "ERR FIELDS requires at least numfields and one field argument");
+        return false;
+    }
+    if (!request_arg_range(request, index + 1, 1, INT32_MAX, &count,
+                           "ERR Parameter `numFields` should be greater than 0"))
+        return false;
+    if (count > (int64_t)request->arg_count - index - 2) {
+        reply_error(request, "ERR wrong number of arguments");
+        return false;
+    }
+    *fields = (struct fields){index + 2, index + 2 + (uint32_t)count};
+    return true;
+}
+
+/* In any order, from argument 3 on, as since Redis 8.6. False: an error was replied. */
+static bool parse_hexpire(struct request *request, enum condition *condition, struct fields *fields)
+{
+    bool differ = false;
+
+    *condition = ANY;
+    *fields = (struct fields){0, 0};
+    for (uint32_t i = 3; i < request->arg_count; i++) {
+        const enum condition named = parse_condition(request, i);
+
+        if (named != ANY) {
+            differ |= *condition != ANY && *condition != named;
+            *condition = named;
+        } else if (!request_arg_is(request, i, "FIELDS")) {
+            const struct slice word = request_arg(request, i);
+
+            reply_errorf(request, "ERR unknown argument: %.*s", (int)MIN(word.size, (size_t)1024), word.data);
+            return false;
+        } else if (!parse_fields_block(request, i, fields)) {
+            return false;
+        } else {
+            i = fields->end - 1;
+        }
+    }
+    if (fields->first == 0)
+        reply_error(request, "ERR missing FIELDS argument");
+    else if (differ)
+        reply_error(request, "ERR Multiple condition flags specified");
+    return fields->first != 0 && !differ;
+}
+
 static void hexpire_command(struct request *request, enum lifetime lifetime)
 {
     struct hexpire hexpire;
     struct fields fields;
 
-    if (!field_deadline_parse(request, 2, lifetime, &hexpire.expire_ms))
-        return;
-    hexpire.condition = parse_condition(request, 3);
-    if (!fields_parse(request, hexpire.condition != ANY ? 4 : 3, "ERR Parameter `numFields` should be greater than 0",
-                      &fields) ||
-        !edit_begin(&hexpire.edit, request, &request->keys[0], TYPE_HASH))
+    if (!edit_begin(&hexpire.edit, request, &request->keys[0], TYPE_HASH) ||
+        !field_deadline_parse(request, 2, lifetime, &hexpire.expire_ms) ||
+        !parse_hexpire(request, &hexpire.condition, &fields))
         return;
     if (hexpire.edit.is_new)
         reply_no_key(request, fields);
@@ -143,8 +195,7 @@ static void cmd_hpersist(struct request *request)
     struct touched touched;
     struct edit edit;
 
-    if (!fields_parse(request, 2, FIELDS_COUNT_ERROR, &fields) ||
-        !edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
+    if (!edit_begin(&edit, request, &request->keys[0], TYPE_HASH) || !fields_parse(request, 2, &fields))
         return;
     if (edit.is_new) {
         reply_no_key(request, fields);
@@ -172,15 +223,13 @@ static void tell_deadlines(struct request *request, tell_fn tell)
     const struct entry *entry;
     struct fields fields;
 
-    if (!fields_parse(request, 2, FIELDS_COUNT_ERROR, &fields))
-        return;
     entry = access_read(request->access, request->db, &request->keys[0]);
+    if ((entry != NULL && !request_expect_type(request, entry, TYPE_HASH)) || !fields_parse(request, 2, &fields))
+        return;
     if (entry == NULL) {
         reply_no_key(request, fields);
         return;
     }
-    if (!request_expect_type(request, entry, TYPE_HASH))
-        return;
     reply_array(request, fields.end - fields.first);
     for (uint32_t i = fields.first; i < fields.end; i++) {
         struct slice field = request_arg(request, i);

@@ -319,41 +319,50 @@ struct deletion {
     struct groups groups; /* who is asked; empty without REFERENCES_RESPECTED */
 };
 
-/* From argument `from` on: [KEEPREF|DELREF|ACKED] IDS numids. False: an error was replied. */
-static bool parse_deletion_words(struct request *request, uint32_t from, struct deletion *deletion)
+/* Argument `index` is the number of ids, which follow. False: an error was replied. */
+static bool parse_ids_block(struct request *request, uint32_t index, struct deletion *deletion)
 {
-    uint32_t policy_count = 0, i = from;
     int64_t count;
 
-    *deletion = (struct deletion){.policy = REFERENCES_KEPT};
-    while (i < request->arg_count && reference_policy_parse(request_arg(request, i), &deletion->policy)) {
-        policy_count++;
-        i++;
-    }
-    if (i + 1 >= request->arg_count) {
-        reply_error(request, "ERR IDS option is required");
+    if (!request_arg_range(request, index, 1, INT64_MAX, &count, "ERR Number of IDs must be a positive integer"))
+        return false;
+    if (count > (int64_t)request->arg_count - index - 1) {
+        reply_error(request, "ERR The `numids` parameter must match the number of arguments");
         return false;
     }
-    if (policy_count > 1 || !request_arg_is(request, i, "IDS")) {
-        reply_syntax_error(request);
-        return false;
-    }
-    if (!request_arg_range(request, i + 1, 1, INT64_MAX, &count, "ERR Number of IDs must be a positive integer"))
-        return false;
-    deletion->first_id = i + 2;
-    deletion->id_count = request->arg_count - deletion->first_id;
-    if (count == deletion->id_count)
-        return true;
-    reply_error(request, "ERR The `numids` parameter must match the number of arguments");
-    return false;
+    deletion->first_id = index + 1;
+    deletion->id_count = (uint32_t)count;
+    return true;
 }
 
+/* From argument `from` on, in any order: [KEEPREF|DELREF|ACKED] IDS numids id [id ...]. Of two blocks of ids the last
+ * one counts. The arity leaves no room to go without one. False: an error was replied. */
 static bool parse_deletion(struct request *request, uint32_t from, struct deletion *deletion)
 {
-    if (!parse_deletion_words(request, from, deletion))
-        return false;
+    bool has_policy = false;
+
+    *deletion = (struct deletion){.policy = REFERENCES_KEPT};
+    for (uint32_t i = from; i < request->arg_count; i++) {
+        if (request_arg_is(request, i, "IDS") && i + 1 < request->arg_count) {
+            if (!parse_ids_block(request, i + 1, deletion))
+                return false;
+            i = deletion->first_id + deletion->id_count - 1;
+        } else if (!has_policy && reference_policy_parse(request_arg(request, i), &deletion->policy)) {
+            has_policy = true;
+        } else {
+            reply_syntax_error(request);
+            return false;
+        }
+    }
+    assert(deletion->id_count != 0);
+    return true;
+}
+
+/* All must be ids before any goes; nobody looks at them where there is nothing to delete them from. */
+static bool read_ids(struct request *request, struct deletion *deletion)
+{
     deletion->ids = mem_alloc(deletion->id_count * sizeof(*deletion->ids));
-    for (uint32_t i = 0; i < deletion->id_count; i++) { /* all must be ids before any goes */
+    for (uint32_t i = 0; i < deletion->id_count; i++) {
         if (stream_arg_id(request, deletion->first_id + i, 0, &deletion->ids[i]))
             continue;
         mem_free(deletion->ids);
@@ -388,20 +397,12 @@ static void reply_missing(struct request *request, uint32_t count)
         reply_int(request, OUTCOME_MISSING);
 }
 
-static void delete_entries(struct request *request, struct deletion *deletion)
+static void delete_entries(struct request *request, struct deletion *deletion, struct edit *edit)
 {
     bool any_deleted = false, any_forgotten = false;
-    struct stream *stream;
+    struct stream *stream = stream_of(edit->value);
     struct told deleted;
-    struct edit edit;
 
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM))
-        return;
-    if (edit.is_new) {
-        reply_missing(request, deletion->id_count);
-        return;
-    }
-    stream = stream_of(edit.value);
     ask_groups(deletion, stream);
     begin_deleted(&deleted, request, false);
     reply_array(request, deletion->id_count);
@@ -418,17 +419,22 @@ static void delete_entries(struct request *request, struct deletion *deletion)
     if (deletion->policy == REFERENCES_DELETED)
         any_forgotten = forget_ids(request, stream, deletion->ids, deletion->id_count);
     if (any_deleted || any_forgotten)
-        edit_end(&edit, EVENT_STREAM, any_deleted ? "xdel" : NULL);
+        edit_end(edit, EVENT_STREAM, any_deleted ? "xdel" : NULL);
 }
 
 static void cmd_xdelex(struct request *request)
 {
     struct deletion deletion;
+    struct edit edit;
 
-    if (!parse_deletion(request, 2, &deletion))
+    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !parse_deletion(request, 2, &deletion))
         return;
-    delete_entries(request, &deletion);
-    deletion_fini(&deletion);
+    if (edit.is_new) {
+        reply_missing(request, deletion.id_count);
+    } else if (read_ids(request, &deletion)) {
+        delete_entries(request, &deletion, &edit);
+        deletion_fini(&deletion);
+    }
 }
 
 /* Deletes what was pending in the group; the other ids are left out of the list. */
@@ -465,38 +471,36 @@ static bool acknowledge_entries(struct request *request, struct deletion *deleti
     return any_deleted;
 }
 
-static void acknowledge_and_delete(struct request *request, struct deletion *deletion)
+static void acknowledge_and_delete(struct request *request, struct deletion *deletion, struct edit *edit,
+                                   struct stream_group *group)
 {
-    struct stream_group *group = NULL;
-    struct stream *stream;
-    struct edit edit;
+    struct stream *stream = stream_of(edit->value);
     bool any_deleted;
 
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM))
-        return;
-    if (!edit.is_new)
-        group = stream_group_find(stream_of(edit.value), request_arg(request, 2));
-    if (group == NULL) {
-        reply_missing(request, deletion->id_count);
-        return;
-    }
-    stream = stream_of(edit.value);
     reply_array(request, deletion->id_count);
     any_deleted = acknowledge_entries(request, deletion, stream, group);
     if (deletion->policy == REFERENCES_DELETED)
         (void)forget_ids(request, stream, deletion->ids, deletion->id_count);
     if (deletion->id_count != 0)
-        edit_end(&edit, EVENT_STREAM, any_deleted ? "xdel" : NULL);
+        edit_end(edit, EVENT_STREAM, any_deleted ? "xdel" : NULL);
 }
 
 static void cmd_xackdel(struct request *request)
 {
+    struct stream_group *group = NULL;
     struct deletion deletion;
+    struct edit edit;
 
-    if (!parse_deletion(request, 3, &deletion))
+    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !parse_deletion(request, 3, &deletion))
         return;
-    acknowledge_and_delete(request, &deletion);
-    deletion_fini(&deletion);
+    if (!edit.is_new)
+        group = stream_group_find(stream_of(edit.value), request_arg(request, 2));
+    if (group == NULL) {
+        reply_missing(request, deletion.id_count);
+    } else if (read_ids(request, &deletion)) {
+        acknowledge_and_delete(request, &deletion, &edit, group);
+        deletion_fini(&deletion);
+    }
 }
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */

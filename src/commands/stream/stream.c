@@ -72,16 +72,6 @@ static bool parse_limit(struct request *request, struct add_options *options, ui
     return limit >= 0;
 }
 
-static bool note_policy(struct request *request, struct add_options *options, uint32_t index)
-{
-    if (options->policy_arg != 0) {
-        reply_syntax_error(request);
-        return false;
-    }
-    options->policy_arg = index;
-    return true;
-}
-
 static bool parse_new_id(struct request *request, struct add_options *options, uint32_t index)
 {
     struct slice text = request_arg(request, index);
@@ -166,8 +156,8 @@ static bool parse_options(struct request *request, struct add_options *options, 
             done = parse_limit(request, options, ++i);
         } else if (with_id && request_arg_is(request, i, "NOMKSTREAM")) {
             options->no_make = true;
-        } else if (reference_policy_parse(request_arg(request, i), &options->policy)) {
-            done = note_policy(request, options, i);
+        } else if (options->policy_arg == 0 && reference_policy_parse(request_arg(request, i), &options->policy)) {
+            options->policy_arg = i;
         } else if (with_id && UNLIKELY(producer_may_begin(request_arg(request, i)))) {
             done = parse_producer_or_id(request, options, &i);
         } else if (with_id) {

@@ -172,7 +172,9 @@ static bool parse_limit(struct request *request, uint32_t index, int64_t most, c
 {
     int64_t number;
 
-    if (!number_parse_i64(request_arg(request, index), &number) || number < 1 || number > most) {
+    if (!request_arg_i64(request, index, &number))
+        return false;
+    if (number < 1 || number > most) {
         reply_error(request, error);
         return false;
     }
@@ -231,7 +233,7 @@ static void cmd_xcfgset(struct request *request)
     struct stream *stream;
     struct edit edit;
 
-    if (!parse_limits(request, &wanted) || !edit_existing(&edit, request))
+    if (!edit_existing(&edit, request) || !parse_limits(request, &wanted))
         return;
     stream = stream_of(edit.value);
     limits = limits_of(stream);

@@ -329,10 +329,10 @@ static void cmd_delex(struct request *request)
         return;
     }
     condition.kind = condition_of_word(request_arg(request, 2));
-    if (!condition_reads_value(condition.kind)) {
-        reply_error(request, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
-    } else if (entry->type != TYPE_STRING) {
+    if (entry->type != TYPE_STRING) {
         reply_error(request, "ERR Key should be of string type if conditions are specified");
+    } else if (!condition_reads_value(condition.kind)) {
+        reply_error(request, "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE");
     } else if (condition_check(request, &condition, entry, &holds)) {
         delete_if(request, holds);
     }

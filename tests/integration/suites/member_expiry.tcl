@@ -98,6 +98,14 @@ with_server {enable-debug-command yes} {
         assert_equal -1 [r httl k fields 1 a]
     }
 
+    test "conditions come before or behind the fields, and may be repeated" {keydb} {
+        r hset k a 1 b 2
+        assert_equal {1 1} [r hpexpireat k 4102444800000 fields 2 a b nx]
+        assert_equal {0 0} [r hpexpireat k 4102444800000 nx fields 2 a b nx]
+        assert_equal 1 [r hpexpireat k 4102444800001 gt gt fields 1 a]
+        assert_equal -2 [r hpexpireat none 4102444800001 fields 1 a lt]
+    }
+
     test "what is refused" {keydb} {
         set where "ERR Mandatory argument FIELDS is missing or not at the right position"
         set match "ERR The `numfields` parameter must match the number of arguments"
@@ -109,16 +117,19 @@ with_server {enable-debug-command yes} {
                 assert_refused "ERR invalid expire time, must be >= 0" r $command $key -1 fields 1 a
                 assert_refused "ERR invalid expire time in '$command' command" r $command $key 9223372036854775807 \
                     fields 1 a
-                assert_refused $where r $command $key 10 nx nx 1 a
-                assert_refused $where r $command $key 10 field 1 a
-                assert_refused $where r $command $key 10 1 fields a
-                foreach count {0 -1 x 1.0} {
+                foreach {words error} {
+                    {nx nx 1 a} "unknown argument: 1"      {field 1 a} "unknown argument: field"
+                    {1 fields a} "unknown argument: 1"     {xx fields 1 a b} "unknown argument: b"
+                    {fields 2 a} "wrong number of arguments" {fields 1 a nx gt} "Multiple condition flags specified"
+                    {nx xx nx} "missing FIELDS argument"   {fields 1 a fields} "FIELDS keyword specified multiple times"
+                    {nx nx fields} "FIELDS requires at least numfields and one field argument"
+                } {
+                    assert_refused "ERR $error" r $command $key 10 {*}$words
+                }
+                foreach count {0 -1 x 1.0 2147483648} {
                     assert_refused "ERR Parameter `numFields` should be greater than 0" r $command $key 10 fields \
                         $count a
                 }
-                assert_refused $match r $command $key 10 fields 2 a
-                assert_refused $match r $command $key 10 xx fields 1 a b
-                assert_refused $match r $command $key 10 fields 9223372036854775807 a
             }
             assert_refused "ERR wrong number of arguments for '$command' command" r $command k 10 fields 1
         }
@@ -134,9 +145,11 @@ with_server {enable-debug-command yes} {
         r set s v
         foreach command {hexpire hpexpire hexpireat hpexpireat} {
             assert_refused $::wrong_type r $command s 10 fields 1 a
+            assert_refused $::wrong_type r $command s x field 1 a
         }
         foreach command {httl hpttl hexpiretime hpexpiretime hpersist} {
             assert_refused $::wrong_type r $command s fields 1 a
+            assert_refused $::wrong_type r $command s field x a
         }
         # 46 bits of milliseconds are what others can keep
         assert_equal 1 [r hpexpireat k 70368744177663 fields 1 a]

@@ -78,11 +78,13 @@ with_server {enable-debug-command yes appendonly yes} {
             foreach {words error} [list \
                 {none IDMP-MAXSIZE 1} "ERR no such key" \
                 {text IDMP-MAXSIZE 1} $::wrong_type \
+                {none} "ERR no such key" {text IDMP-DURATION x} $::wrong_type \
                 {s} "ERR At least one parameter must be specified" \
                 {s IDMP-DURATION 0} $::bad_duration {s IDMP-DURATION 86401} $::bad_duration \
-                {s IDMP-DURATION x} $::bad_duration {s idmp-duration -1} $::bad_duration \
+                {s IDMP-DURATION x} "ERR value is not an integer or out of range" {s idmp-duration -1} $::bad_duration \
                 {s IDMP-MAXSIZE 0} $::bad_maxsize {s IDMP-MAXSIZE 10001} $::bad_maxsize \
-                {s IDMP-MAXSIZE 1.5} $::bad_maxsize {s IDMP-MAXSIZE 99999999999999999999} $::bad_maxsize \
+                {s IDMP-MAXSIZE 1.5} "ERR value is not an integer or out of range" \
+                {s IDMP-MAXSIZE 99999999999999999999} "ERR value is not an integer or out of range" \
                 {s IDMP-MAXSIZE 1 IDMP-MAXSIZE 1} "ERR IDMP-MAXSIZE specified multiple times" \
                 {s IDMP-DURATION 1 IDMP-DURATION 2} "ERR IDMP-DURATION specified multiple times" \
                 {s IDMP-MAXSIZE} "ERR syntax error" {s IDMP-DURATION 1 IDMP-MAXSIZE} "ERR syntax error" \

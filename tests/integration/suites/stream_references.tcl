@@ -168,24 +168,31 @@ with_server {enable-debug-command yes appendonly yes stream-node-max-entries 3} 
         set positive "ERR Number of IDs must be a positive integer"
         set match "ERR The `numids` parameter must match the number of arguments"
         set syntax "ERR syntax error"
-        set missing "ERR IDS option is required"
         foreach {words error} [list \
             {ids 0 1-0} $positive              {ids -1 1-0} $positive         {ids x 1-0} $positive \
             {ids 9223372036854775808 1-0} $positive {ids {} 1-0} $positive    {ids 1.0 1-0} $positive \
-            {ids 2 1-0} $match                 {ids 1 1-0 2-0} $match         {ids 9223372036854775807 1-0} $match \
-            {acked ids 1} $match               {acked ids 1 1-0 2-0} $match   {ids 1 1-0 acked} $match \
+            {ids 2 1-0} $match                 {ids 1 1-0 2-0} $syntax        {ids 9223372036854775807 1-0} $match \
+            {acked ids 1} $match               {acked ids 1 1-0 2-0} $syntax  {ids 1 1-0 ids} $syntax \
+            {ids 1 1-0 acked delref} $syntax   {acked ids 1 1-0 acked} $syntax {ids 1 1-0 ids 1} $match \
             {1-0 2-0 3-0} $syntax              {id 1 1-0} $syntax             {ids 1 ids} $::wrong_id \
             {acked delref ids 1 1-0} $syntax   {acked acked ids 1 1-0} $syntax {maxlen ids 1 1-0} $syntax \
-            {acked {} 1 1-0} $syntax           {keepref keepref keepref} $missing {acked delref x} $missing \
-            {acked delref ids} $missing        {ids 2 1-0 x} $::wrong_id      {ids 1 -} $::wrong_id \
+            {acked {} 1 1-0} $syntax           {keepref keepref keepref} $syntax {acked delref x} $syntax \
+            {acked delref ids} $syntax        {ids 2 1-0 x} $::wrong_id      {ids 1 -} $::wrong_id \
             {delref ids 2 1-0 +} $::wrong_id   {ids 1 {}} $::wrong_id         {ids 1 (1-0} $::wrong_id \
             {ids 1 *} $::wrong_id              {ids 1 1-*} $::wrong_id        {ids 1 -1-0} $::wrong_id \
         ] {
-            foreach key {k none l} {
-                assert_refused $error r xdelex $key {*}$words
-                assert_refused $error r xackdel $key g {*}$words
+            foreach command {{xdelex %s} {xackdel %s g}} {
+                assert_refused $error r {*}[format $command k] {*}$words
+                assert_refused $::wrong_type r {*}[format $command l] {*}$words
+                if {$error ne $::wrong_id} {
+                    assert_refused $error r {*}[format $command none] {*}$words
+                }
             }
         }
+        # where there is nothing to delete from nobody reads the ids
+        assert_equal {-1 -1} [r xdelex none ids 2 x 1-0]
+        assert_equal {-1 -1} [r xackdel none g ids 2 x 1-0]
+        assert_equal -1 [r xackdel k none ids 1 x]
         assert_refused $::wrong_type r xdelex l ids 1 1-0
         assert_refused $::wrong_type r xackdel l g acked ids 1 1-0
         foreach words {{xdelex k ids 1} {xdelex k} {xackdel k g ids 1} {xackdel k} {xackdel}} {
@@ -204,7 +211,7 @@ with_server {enable-debug-command yes appendonly yes stream-node-max-entries 3} 
         assert_error "ERR wrong number*" {r xtrim k acked}
         assert_error "ERR value is not an integer*" {r xtrim k maxlen acked}
         foreach {words error} [list \
-            {acked delref 9-0 f v} $syntax     {maxlen 1 acked acked * f v} $syntax \
+            {acked delref 9-0 f v} $::wrong_id {maxlen 1 acked acked * f v} $::wrong_id \
             {acked f v} $::wrong_id            {maxlen 1 acked} "ERR wrong number of arguments for 'xadd' command" \
             {acked limit 2 * f v} "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy" \
         ] {
@@ -215,6 +222,13 @@ with_server {enable-debug-command yes appendonly yes stream-node-max-entries 3} 
         assert_refused $::wrong_type r xtrim l maxlen 1 acked
         assert_equal {k l} [lsort [r keys *]]
         assert_equal $before [r debug digest]
+    }
+
+    test "words of XDELEX and XACKDEL come in any order, and the last ids count" {keydb} {
+        prepare
+        assert_equal {2 2} [r xdelex k ids 2 1-0 2-0 acked]
+        assert_equal 2 [r xackdel k g ids 1 9-0 ids 1 2-0 acked]
+        assert_equal 1 [r xdelex k ids 1 1-0 ids 1 2-0 delref]
     }
 
     test "others are told by XDEL and XACK" {keydb} {

@@ -135,6 +135,7 @@ with_server {} {
         assert_refused $::wrong_type r delifeq l a
         foreach word {nx xx foo} {
             assert_refused "ERR Invalid condition. Use IFEQ, IFNE, IFDEQ, or IFDNE" r delex k $word v
+            assert_refused "ERR Key should be of string type if conditions are specified" r delex l $word v
         }
         foreach words {{delex k ifeq} {delex k ifeq v w} {delex} {digest} {digest k k} {delifeq k} {delifeq k v w}} {
             assert_error "ERR wrong number of arguments for '[lindex $words 0]' command" {r {*}$words}
