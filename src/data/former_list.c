@@ -341,7 +341,7 @@ static void set_range_apart(struct list_former *of, enum quicklist_end end, stru
     struct {
         struct slice *items;
         uint32_t count, capacity;
-    } all = {NULL};
+    } all = {.items = NULL};
 
     while (texts.size != 0)
         *ARRAY_PUSH(&all) = quicklist_step_next_text(&texts);

@@ -58,6 +58,13 @@ static void free_item(struct zindex_item *item, void *context)
     zindex_item_destroy(item);
 }
 
+/* A listpack has whole scores as integers, which know no -0. The encoding is no part of a value: on active nodes the same
+ * one may have come to different encodings. So there is no -0 in an index either. */
+static double without_sign_of_zero(double score)
+{
+    return score == 0 ? 0 : score;
+}
+
 static void put_new(struct zset_index *index, uint64_t hash, struct zindex_item *item)
 {
     table_insert(&index->members, hash, item, item_hash);
@@ -84,7 +91,7 @@ static void insert_score(struct listpack **list, listpack_at at, double score)
 {
     char text[NUMBER_DOUBLE_SPACE];
 
-    if (zset_score_is_whole(score)) /* -0 becomes 0 */
+    if (zset_score_is_whole(score))
         (void)listpack_insert_int(list, at, (int64_t)score);
     else
         (void)listpack_insert(list, at, slice_make(text, number_format_double(text, score)));
@@ -379,6 +386,7 @@ static enum zset_outcome update_index(struct zset_index *index, struct slice mem
 
     if (decide(item != NULL, &score, context) == ZSET_LEAVE)
         return ZSET_LEFT;
+    score = without_sign_of_zero(score);
     if (item == NULL) {
         put_new(index, hash, zindex_item_create(score, member, ZINDEX_NO_DEADLINE));
         return ZSET_ADDED;
@@ -402,6 +410,7 @@ static enum zset_outcome update_listpack(struct value *zset, const struct zset_l
     if (at == LISTPACK_NONE) {
         if (!fits_listpack(*zset, limits, member)) {
             become_index(zset);
+            score = without_sign_of_zero(score);
             put_new(zset->data, hash_of_member(member), zindex_item_create(score, member, ZINDEX_NO_DEADLINE));
             return ZSET_ADDED;
         }
@@ -792,7 +801,7 @@ struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct
 
 void zset_builder_add(struct zset_builder *builder, struct slice member, double score)
 {
-    struct zindex_item *item = zindex_item_create(score, member, ZINDEX_NO_DEADLINE);
+    struct zindex_item *item = zindex_item_create(without_sign_of_zero(score), member, ZINDEX_NO_DEADLINE);
 
     *ARRAY_PUSH(&builder->list) = item;
     table_insert(&builder->items, hash_of_member(member), item, item_hash);

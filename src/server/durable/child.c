@@ -453,6 +453,15 @@ static pid_t reap(struct slot *slot, int *wait_status, bool *was_stopped, bool w
     return MAX(pid, 0);
 }
 
+/* The next one may begin at once, by another worker, and has the same files: so `done` comes before. */
+static void release(struct slot *slot, const struct child_task *task, const struct child_report *report)
+{
+    task->done(report, task->context);
+    atomic_store_explicit(&slot->kind, CHILD_NONE, memory_order_release);
+    if (task->told != NULL)
+        task->told(report, task->context);
+}
+
 /* The thread has ended, or does so right away. */
 static void finish_thread(struct slot *slot)
 {
@@ -465,8 +474,7 @@ static void finish_thread(struct slot *slot)
         report.status = STATUS_INTERRUPTED;
         (void)snprintf(report.error, sizeof(report.error), "stopped");
     }
-    atomic_store_explicit(&slot->kind, CHILD_NONE, memory_order_release);
-    task.done(&report, task.context);
+    release(slot, &task, &report);
 }
 
 bool child_has_ended(void)
@@ -502,8 +510,7 @@ static void finish(struct slot *slot, pid_t pid, int wait_status, bool was_stopp
             (void)snprintf(report.error, sizeof(report.error), "ended without a report");
     }
     atomic_store_explicit(&task.access->store->is_shared, false, memory_order_relaxed);
-    atomic_store_explicit(&slot->kind, CHILD_NONE, memory_order_release);
-    task.done(&report, task.context);
+    release(slot, &task, &report);
 }
 
 static void look(struct slot *slot)

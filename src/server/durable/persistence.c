@@ -465,20 +465,27 @@ static void child_done(const struct child_report *report, void *context)
     update_denial();
 }
 
-/* Of SAVE: its client gets the error, as with persistence_save. */
 static void aside_done(const struct child_report *report, void *context)
 {
-    struct persistence_waiter *waiter = context;
-
+    (void)context;
     if (is_good(report)) {
         note_saved(GET(child_changes));
         log_notice("RDB: %" PRIu64 " keys, %" PRIu64 " bytes", report->keys, report->bytes);
-        waiter->done(waiter, NULL);
         return;
     }
     (void)!file_remove(child_file.temp_path);
     log_notice("SAVE: no file: %s", report->error);
-    waiter->done(waiter, was_stopped(report) ? "ERR The save was stopped" : "ERR");
+}
+
+/* Of SAVE: its client gets the error, as with persistence_save, and may save again at once. */
+static void aside_told(const struct child_report *report, void *context)
+{
+    struct persistence_waiter *waiter = context;
+
+    if (is_good(report))
+        waiter->done(waiter, NULL);
+    else
+        waiter->done(waiter, was_stopped(report) ? "ERR The save was stopped" : "ERR");
 }
 
 uint64_t persistence_key_count(const struct store *store)
@@ -491,24 +498,20 @@ uint64_t persistence_key_count(const struct store *store)
     return count;
 }
 
-/* False: errno has the reason. */
-must_check static bool start_task(struct access *access, void (*done)(const struct child_report *report, void *context),
-                                  void *context)
+/* The task says how it ends. False: errno has the reason. */
+must_check static bool start_task(struct access *access, struct child_task *task)
 {
-    const struct child_task task = {.kind = CHILD_RDB,
-                                    .run = run_child,
-                                    .done = done,
-                                    .context = context,
-                                    .access = access,
-                                    .keys_total = persistence_key_count(access->store),
-                                    .has_order = true};
-
     gate_assert_alone();
+    task->kind = CHILD_RDB;
+    task->run = run_child;
+    task->access = access;
+    task->keys_total = persistence_key_count(access->store);
+    task->has_order = true;
     SET(child_changes, all_changes());
     SET(started_us, (int64_t)clock_monotonic_us());
     persistence_note_moment(); /* before the fork: in the child a lock may be held */
     prepare_child();
-    return child_start(&task);
+    return child_start(task);
 }
 
 bool persistence_may_start_child(void)
@@ -525,8 +528,10 @@ bool persistence_may_save_aside(void)
 
 bool persistence_save_aside(struct access *access, struct persistence_waiter *waiter)
 {
+    struct child_task task = {.done = aside_done, .told = aside_told, .context = waiter};
+
     assert(persistence_may_save_aside() && waiter->done != NULL);
-    if (!start_task(access, aside_done, waiter)) {
+    if (!start_task(access, &task)) {
         log_warning("Error saving the data: %s", strerror(errno));
         return false;
     }
@@ -536,12 +541,14 @@ bool persistence_save_aside(struct access *access, struct persistence_waiter *wa
 
 enum persistence_start persistence_start_child(struct access *access)
 {
+    struct child_task task = {.done = child_done};
+
     gate_assert_alone();
     if (!persistence_may_start_child())
         return PERSISTENCE_BUSY;
     SET(is_scheduled, false);
     SET(last_try_s, (int64_t)time(NULL));
-    if (!start_task(access, child_done, NULL)) {
+    if (!start_task(access, &task)) {
         log_warning("Can't save in background: fork: %s", strerror(errno));
         note_failed();
         update_denial();
