@@ -194,20 +194,30 @@ static struct geohash_area polygon_area(const struct geohash_shape *shape)
     return area;
 }
 
+/* The mean of the vertices as vectors from the middle of the earth, so it may be nearer to a pole than all of them. */
+static struct geohash_point polygon_center(const struct geohash_point *vertices, uint32_t count)
+{
+    double x = 0, y = 0, z = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const double longitude = vertices[i].longitude * DEGREE, latitude = vertices[i].latitude * DEGREE;
+
+        x += cos(latitude) * cos(longitude);
+        y += cos(latitude) * sin(longitude);
+        z += sin(latitude);
+    }
+    return (struct geohash_point){atan2(y, x) / DEGREE, atan2(z, hypot(x, y)) / DEGREE};
+}
+
 struct geohash_shape geohash_polygon(const struct geohash_point *vertices, uint32_t count)
 {
-    struct geohash_shape shape = {.kind = GEOHASH_POLYGON, .vertices = vertices, .vertex_count = count};
-    struct geohash_area area;
-
     assert(count != 0);
-    for (uint32_t i = 0; i < count; i++) {
-        shape.center.longitude += vertices[i].longitude;
-        shape.center.latitude += vertices[i].latitude;
-    }
-    area = polygon_area(&shape); /* which rounding might have left */
-    shape.center.longitude = fmax(area.least.longitude, fmin(shape.center.longitude / count, area.most.longitude));
-    shape.center.latitude = fmax(area.least.latitude, fmin(shape.center.latitude / count, area.most.latitude));
-    return shape;
+    return (struct geohash_shape){
+        .kind = GEOHASH_POLYGON,
+        .center = polygon_center(vertices, count),
+        .vertices = vertices,
+        .vertex_count = count,
+    };
 }
 
 /* Above 0: the point is west of the line through both; 0: it is on it. `low` has not the greater latitude. The same for
@@ -369,16 +379,25 @@ static bool wants_larger(struct geohash_cell cell, const struct geohash_shape *s
     return cell.row == 0 || cell.row == last || cell.column == 0 || cell.column == last || !block_covers(cell, &wanted);
 }
 
+/* The point of the map nearest to the center, which a polygon may have beyond the map's borders. */
+static struct geohash_point point_to_start(const struct geohash_shape *shape)
+{
+    return (struct geohash_point){
+        fmax(-GEOHASH_LONGITUDE_MOST, fmin(shape->center.longitude, GEOHASH_LONGITUDE_MOST)),
+        fmax(-GEOHASH_LATITUDE_MOST, fmin(shape->center.latitude, GEOHASH_LATITUDE_MOST)),
+    };
+}
+
 /* A polygon's is the smallest one around which the block covers it all. */
 static struct geohash_cell first_cell(const struct geohash_shape *shape)
 {
     struct geohash_cell cell;
 
     if (shape->kind == GEOHASH_POLYGON)
-        return geohash_cell_at(shape->center, GEOHASH_STEP_MOST);
-    cell = geohash_cell_at(shape->center, first_step(shape));
+        return geohash_cell_at(point_to_start(shape), GEOHASH_STEP_MOST);
+    cell = geohash_cell_at(point_to_start(shape), first_step(shape));
     if (cell.step > 1 && wants_larger(cell, shape))
-        cell = geohash_cell_at(shape->center, cell.step - 1);
+        cell = geohash_cell_at(point_to_start(shape), cell.step - 1);
     return cell;
 }
 
@@ -427,7 +446,7 @@ unsigned geohash_shape_cover(const struct geohash_shape *shape, struct geohash_r
     unsigned cell_total = 0;
 
     while (!block_covers(cell, &wanted))
-        cell = geohash_cell_at(shape->center, cell.step - 1);
+        cell = geohash_cell_at(point_to_start(shape), cell.step - 1);
     area = geohash_cell_area(cell);
     for (unsigned i = 0; i < countof(directions); i++) {
         int east = directions[i][0], north = directions[i][1];

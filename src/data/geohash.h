@@ -62,7 +62,7 @@ enum geohash_shape_kind { GEOHASH_CIRCLE, GEOHASH_BOX, GEOHASH_POLYGON };
 
 struct geohash_shape {
     enum geohash_shape_kind kind;
-    struct geohash_point center; /* a valid point */
+    struct geohash_point center; /* a valid point, but for a polygon */
     double radius_m;             /* for a circle */
     double width_m, height_m;    /* for a box */
     /* For a polygon; valid points, the caller's. */
@@ -70,7 +70,8 @@ struct geohash_shape {
     uint32_t vertex_count;
 };
 
-/* The polygon with these vertices, at least one; its center is their mean. Degrees are taken as a plane: edges are
+/* The polygon with these vertices, at least one; its center is their mean as seen
+ * from the middle of the earth, and may be outside, also of the map. Degrees are taken as a plane: edges are
  * straight lines of longitude and latitude, and none of them crosses longitude 180. Edges belong to the polygon; what
  * they surround an even number of times does not. */
 struct geohash_shape geohash_polygon(const struct geohash_point *vertices, uint32_t count);

@@ -801,7 +801,7 @@ struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct
 
 void zset_builder_add(struct zset_builder *builder, struct slice member, double score)
 {
-    struct zindex_item *item = zindex_item_create(without_sign_of_zero(score), member, ZINDEX_NO_DEADLINE);
+    struct zindex_item *item = zindex_item_create(score, member, ZINDEX_NO_DEADLINE);
 
     *ARRAY_PUSH(&builder->list) = item;
     table_insert(&builder->items, hash_of_member(member), item, item_hash);
@@ -887,6 +887,8 @@ struct value zset_build(struct zset_builder *builder, const struct zset_limits *
     uint64_t count = builder->list.count;
     struct value zset;
 
+    for (uint64_t i = 0; i < count; i++)
+        items[i]->score = without_sign_of_zero(items[i]->score);
     sort_items(items, count);
     if (count <= limits->listpack_entries && builder->longest <= limits->listpack_bytes &&
         builder->text_bytes < LISTPACK_MOST_BYTES / 2) {

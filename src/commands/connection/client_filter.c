@@ -98,16 +98,32 @@ static bool parse_seconds(struct request *request, uint32_t index, const char *w
     return false;
 }
 
-static bool parse_letters(struct request *request, struct slice letters, const char *known, const char *what)
+static bool parse_letters(struct request *request, struct slice letters, bool is_not, const char *known,
+                          const char *what, const char *where_not)
 {
     for (size_t i = 0; i < letters.size; i++) {
         if (strchr(known, letters.data[i]) == NULL || letters.data[i] == '\0') {
-            reply_errorf(request, "ERR Unknown %s found in the provided filter: %.*s", what, shown_size(letters),
-                         letters.data);
+            reply_errorf(request, "ERR Unknown %s found in the %s filter: %.*s", what, is_not ? where_not : "provided",
+                         shown_size(letters), letters.data);
             return false;
         }
     }
     return true;
+}
+
+static bool parse_db(struct request *request, uint32_t index, bool is_not, int64_t *number)
+{
+    const int most = (int)request->access->store->database_count - 1;
+    const char *word = is_not ? "NOT-DB" : "DB";
+
+    if (!number_parse_i64(request_arg(request, index), number)) {
+        reply_errorf(request, "ERR %s is not an integer or out of range", word);
+        return false;
+    }
+    if (*number >= 0 && *number <= most)
+        return true;
+    reply_errorf(request, "ERR %s number should be between 0 and %d", word, most);
+    return false;
 }
 
 static bool parse_value(struct client_filter *filter, enum client_filter_kind kind, bool is_not, uint32_t *index,
@@ -128,12 +144,11 @@ static bool parse_value(struct client_filter *filter, enum client_filter_kind ki
     case FILTER_USER:
         return parse_user(request, text);
     case FILTER_FLAGS:
-        return parse_letters(request, text, CLIENT_FLAG_LETTERS, "flags");
+        return parse_letters(request, text, is_not, CLIENT_FLAG_LETTERS, "flags", "NOT-FLAGS");
     case FILTER_CAPA:
-        return parse_letters(request, text, CLIENT_CAPA_LETTERS, "capa");
+        return parse_letters(request, text, is_not, CLIENT_CAPA_LETTERS, "capa", "NOT-CAPA");
     case FILTER_DB:
-        return request_arg_range(request, *index, 0, (int64_t)request->access->store->database_count - 1, number,
-                                 "ERR DB index is out of range");
+        return parse_db(request, *index, is_not, number);
     case FILTER_MAXAGE:
         return parse_seconds(request, *index, "maxage", number);
     case FILTER_IDLE:

@@ -330,7 +330,7 @@ static void cmd_client_no_touch(struct request *request)
 
 static void cmd_client_import_source(struct request *request)
 {
-    if (!store_is_importing(request->access->store))
+    if (!store_is_importing(request->access->store) && !request_arg_is(request, 2, "off"))
         reply_error(request, "ERR Server is not in import mode");
     else if (switch_flag(request, CLIENT_IMPORT_SOURCE))
         reply_ok(request);

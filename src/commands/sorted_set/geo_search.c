@@ -313,14 +313,12 @@ static enum taken parse_polygon(struct request *request, uint32_t *index, struct
     const uint32_t at = *index + 1;
     int64_t count;
 
-    if (!request_arg_i64(request, at, &count))
+    if (!request_arg_range(request, at, INT32_MIN, INT32_MAX, &count, "ERR invalid number of vertices"))
         return REPLIED;
-    if (count < 3) {
+    if (count < 3 || count > (request->arg_count - at - 1) / 2) {
         reply_error(request, "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
         return REPLIED;
     }
-    if (count > (request->arg_count - at - 1) / 2)
-        return NOT_MINE;
     *index = at + 2 * (uint32_t)count;
     return taken_if(parse_vertices(request, at, (uint32_t)count, search));
 }

@@ -242,7 +242,7 @@ static void cmd_xcfgset(struct request *request)
     if (wanted.maxsize != 0)
         limits.maxsize = wanted.maxsize;
     if (stream_idmp_limit(stream, limits)) {
-        edit_end(&edit, EVENT_STREAM, "xcfgset");
+        edit_end(&edit, EVENT_STREAM, NULL); /* as in Redis, no event */
         effect_producer_limits(request, stream);
         tell_limits(request, stream, operation_add);
     }
@@ -286,7 +286,7 @@ static void cmd_xidmprecord(struct request *request)
         return;
     if (!is_known) {
         is_first = producer_record(&args, stream, id);
-        edit_end(&edit, EVENT_STREAM, "xidmprecord");
+        edit_end(&edit, EVENT_STREAM, NULL);
         if (is_first) {
             effect_producer_limits(request, stream);
             effect_producer_pair(request, &args, id);
@@ -318,7 +318,7 @@ static void operate_pair(struct request *request)
     if (!has_limits(stream_of(edit.value)))
         (void)stream_idmp_limit(stream_of(edit.value), (struct stream_idmp_limits){limits.duration_s, limits.maxsize});
     stream_idmp_record(stream_of(edit.value), args.producer, args.iid, id);
-    edit_end(&edit, EVENT_STREAM, "xidmprecord");
+    edit_end(&edit, EVENT_STREAM, NULL);
     reply_int(request, 1);
 }
 

@@ -9,16 +9,16 @@ proc distance {lon1 lat1 lon2 lat2} {
     return [expr {2 * 6372797.560856 * asin(sqrt($a > 1 ? 1 : $a))}]
 }
 
-# Of "lon lat lon lat ...".
+# Of "lon lat lon lat ...": the direction of the sum of their vectors from the middle of the earth.
 proc mean corners {
-    set lon 0.0
-    set lat 0.0
-    foreach {x y} $corners {
-        set lon [expr {$lon + $x}]
-        set lat [expr {$lat + $y}]
+    set degree [expr {acos(-1) / 180}]
+    lassign {0.0 0.0 0.0} x y z
+    foreach {lon lat} $corners {
+        set x [expr {$x + cos($lat * $degree) * cos($lon * $degree)}]
+        set y [expr {$y + cos($lat * $degree) * sin($lon * $degree)}]
+        set z [expr {$z + sin($lat * $degree)}]
     }
-    set count [expr {[llength $corners] / 2}]
-    return [list [expr {$lon / $count}] [expr {$lat / $count}]]
+    return [list [expr {atan2($y, $x) / $degree}] [expr {atan2($z, hypot($x, $y)) / $degree}]]
 }
 
 # Whether a ray to the north crosses the edges an odd number of times.
@@ -185,9 +185,9 @@ with_server {} {
             foreach {words error} {
                 {bypolygon 2 0 0 1 1} "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"
                 {bypolygon -1 0 0 1 1 2 2} "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"
-                {bypolygon x 0 0 1 1 2 2} "ERR value is not an integer or out of range"
-                {bypolygon 4 0 0 1 1 2 2} "ERR syntax error"
-                {bypolygon 9223372036854775807 0 0 1 1 2 2} "ERR syntax error"
+                {bypolygon x 0 0 1 1 2 2} "ERR invalid number of vertices"
+                {bypolygon 4 0 0 1 1 2 2} "ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"
+                {bypolygon 9223372036854775807 0 0 1 1 2 2} "ERR invalid number of vertices"
                 {bypolygon 3 0 0 1 1 2 2 2} "ERR syntax error"
                 {asc desc asc desc bypolygon} "ERR syntax error"
                 {bypolygon 3 0 0 1 1 2 x} "ERR value is not a valid float"

@@ -209,7 +209,7 @@ with_server {.tls 0} {
         assert_equal {} [r client list not-capa {}]
         foreach letters {x rx} {
             assert_refused "ERR Unknown capa found in the provided filter: $letters" r client list capa $letters
-            assert_refused "ERR Unknown capa found in the provided filter: $letters" r client kill not-capa $letters
+            assert_refused "ERR Unknown capa found in the NOT-CAPA filter: $letters" r client kill not-capa $letters
         }
         assert_reply {int 1} r client kill capa r
         wait_for {[r client list capa r] eq {}}
@@ -384,7 +384,8 @@ test "the directives of Redis 8's and Valkey 9's files: each as given, one warni
 
 with_server {enable-debug-command yes appendonly yes} {
     test "CLIENT IMPORT-SOURCE: words and errors" {keydb} {
-        foreach word {on off maybe} {
+        assert_reply {status OK} r client import-source off
+        foreach word {on maybe} {
             assert_refused "ERR Server is not in import mode" r client import-source $word
         }
         foreach words {{} {on off}} {

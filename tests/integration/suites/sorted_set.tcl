@@ -39,6 +39,31 @@ proc members {pairs} {
 }
 
 with_server {} {
+    test "-0 is 0 in each form, by whatever way it comes" {keydb} {
+        foreach most {128 0} {
+            with_config [list zset-max-listpack-entries $most] {
+                r flushall
+                r zadd z -0 a 1 b
+                assert_equal [expr {$most ? "listpack" : "skiplist"}] [r object encoding z]
+                r zincrby z -1 b
+                r zincrby z -0 b
+                r zincrby z -0.0 c
+                r zunionstore u 1 z weights -1
+                r zinterstore i 2 z z weights -1 0 aggregate min
+                r sadd s a
+                r zunionstore m 2 s z weights 0 -1 aggregate min
+                foreach key {z u i m} {
+                    assert_equal {0 0 0} [r zmscore $key a b c] $key
+                }
+            }
+        }
+        with_config {zset-max-listpack-entries 1} {
+            r del z
+            r zadd z 1 a -0 b ;# the second one makes it an index
+            assert_equal {skiplist 0} [list [r object encoding z] [r zscore z b]]
+        }
+    }
+
     test "forms at their limits" {} {
         with_config {zset-max-listpack-entries 3 zset-max-listpack-value 5} {
             r zadd z 1 a 2 b 3 c
