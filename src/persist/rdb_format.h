@@ -13,13 +13,13 @@
 enum {
     RDB_VERSION_LEAST = 1,         /* lowest version that can be read */
     RDB_VERSION_WRITTEN_LEAST = 9, /* lowest version that can be written */
-    RDB_VERSION_MOST = 14,
+    RDB_VERSION_MOST = 14,         /* highest version that can be read */
     RDB_HEADER_BYTES = 9,
     RDB_VERSION_WITH_CHECKSUM = 5,
     RDB_VERSION_LISTPACKS = 10,    /* and functions, streams with entries_added */
     RDB_VERSION_SET_LISTPACK = 11, /* and consumers' active time */
     RDB_VERSION_FIELD_DEADLINES = 12,
-    RDB_VERSION_IDMP = 14, /* streams with pairs of producers, of Redis 8.6 */
+    RDB_VERSION_IDMP = 13, /* streams with pairs of producers, of Redis 8.6 */
     /* Valkey's, from 9.0 on: other types than those of Redis from version 12 on. It is only read. */
     RDB_VERSION_VALKEY = 80
 };

@@ -31,8 +31,8 @@ static void others_get_the_lowest_that_holds_all(void **state)
     expect(&any, SNAPSHOT_FOR_OTHERS, (struct snapshot_contents){.has_libraries = true}, 10, false);
     expect(&any, SNAPSHOT_FOR_OTHERS, (struct snapshot_contents){.had_streams = true}, 10, false);
     expect(&any, SNAPSHOT_FOR_OTHERS, (struct snapshot_contents){.has_field_deadlines = true}, 12, false);
-    expect(&any, SNAPSHOT_FOR_OTHERS, (struct snapshot_contents){.may_have_idmp = true}, 14, false);
-    expect(&any, SNAPSHOT_FOR_OTHERS, all, 14, false);
+    expect(&any, SNAPSHOT_FOR_OTHERS, (struct snapshot_contents){.may_have_idmp = true}, 13, false);
+    expect(&any, SNAPSHOT_FOR_OTHERS, all, 13, false);
 }
 
 static void keydb_and_this_server(void **state)
@@ -42,7 +42,7 @@ static void keydb_and_this_server(void **state)
     expect(&any, SNAPSHOT_FOR_KEYDB, all, 9, true);
     expect(&any, SNAPSHOT_FOR_NEWEST, (struct snapshot_contents){0}, 12, false);
     expect(&any, SNAPSHOT_FOR_NEWEST, (struct snapshot_contents){true, true, true, false}, 12, false);
-    expect(&any, SNAPSHOT_FOR_NEWEST, all, 14, false);
+    expect(&any, SNAPSHOT_FOR_NEWEST, all, 13, false);
 }
 
 static void a_fixed_version_is_for_everybody(void **state)

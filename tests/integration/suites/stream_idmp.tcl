@@ -302,12 +302,12 @@ with_server {enable-debug-command yes appendonly yes} {
         assert_equal 0 [r xlen s]
     }
 
-    test "payloads have version 14 for pairs alone, and a lower one loses them" {keydb} {
+    test "payloads have version 13 for pairs alone, and a lower one loses them" {keydb} {
         r flushall
         set id [r xadd s IDMP p i * f v]
         r xadd plain * f v
         binary scan [r dump s] cu@[expr {[string length [r dump s]] - 10}]su type version
-        assert_equal {26 14} [list $type $version]
+        assert_equal {26 13} [list $type $version]
         binary scan [r dump plain] cu@[expr {[string length [r dump plain]] - 10}]su type version
         assert_equal {15 9} [list $type $version]
         r restore t 0 [r dump s]
@@ -342,7 +342,7 @@ with_server {enable-debug-command yes appendonly yes} {
             "more than the limit" [string replace $tail 2 3 \x01] 0 \
             "too short" [string range $tail 0 end-1] 0 \
             "many pairs" [string replace $tail 9 9 \x80\xff\xff\xff\xff] 0] {
-            set body "$head$tail[binary format s 14]"
+            set body "$head$tail[binary format s 13]"
             set payload "$body[binary format w 0x[crc64 $body]]"
             if {$fine} {
                 assert_equal OK [r restore t 0 $payload replace] $name
