@@ -58,8 +58,8 @@ static void free_item(struct zindex_item *item, void *context)
     zindex_item_destroy(item);
 }
 
-/* A listpack has whole scores as integers, which know no -0. The encoding is no part of a value: on active nodes the same
- * one may have come to different encodings. So there is no -0 in an index either. */
+/* A listpack has whole scores as integers, which know no -0. The encoding is no part of a value: on active nodes the
+ * same one may have come to different encodings. So there is no -0 in an index either. */
 static double without_sign_of_zero(double score)
 {
     return score == 0 ? 0 : score;

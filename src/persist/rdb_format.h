@@ -13,7 +13,7 @@
 enum {
     RDB_VERSION_LEAST = 1,         /* lowest version that can be read */
     RDB_VERSION_WRITTEN_LEAST = 9, /* lowest version that can be written */
-    RDB_VERSION_MOST = 14, /* highest version that can be read */
+    RDB_VERSION_MOST = 14,         /* highest version that can be read */
     RDB_HEADER_BYTES = 9,
     RDB_VERSION_WITH_CHECKSUM = 5,
     RDB_VERSION_LISTPACKS = 10,    /* and functions, streams with entries_added */

@@ -35,8 +35,8 @@ struct child_task {
     /* In the child, or the thread: does the work with the keys as of child_start, calls child_tell now and then, and
      * fills in the result. Options, and what else only the owner of the gate may read, were read before. */
     void (*run)(struct snapshot *keys, struct child_report *report, void *context);
-    /* In the server's main thread, after the end: the task still runs for all others, so that no other one uses its files
-     * or sees half of its results. `error` has the reason of a failure, or is "". */
+    /* In the server's main thread, after the end: for all others the task still runs, so that none uses its files or
+     * sees half of its results. `error` has the reason of a failure, or is "". */
     void (*done)(const struct child_report *report, void *context);
     /* Right behind it, when the next one may begin: what makes others ask for that. NULL: nothing. */
     void (*told)(const struct child_report *report, void *context);
