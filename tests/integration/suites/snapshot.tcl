@@ -225,7 +225,7 @@ proc snapshot_save {} {
 }
 
 with_server {
-    enable-debug-command yes enable-protected-configs yes save {} snapshot-method threads server-threads 2
+    enable-debug-command yes enable-protected-configs yes save {} snapshot-method thread server-threads 2
     min-clients-per-thread 1
 } {
     test "during a SAVE others read and write, and its client waits" {} {
@@ -495,5 +495,30 @@ test "a server ends while it saves and sends" {} {
         wait_for {[snapshot_field m current_save_keys_total] == 4000}
         member_end m
         assert_equal {} [glob -nocomplain [member m dir]/temp-*]
+    }
+}
+
+with_server {snapshot-method threads server-threads 4 stop-writes-on-bgsave-error no enable-protected-configs yes} {
+    # Run with the thread sanitizer it says whether the one that ends and the next one share anything.
+    test "saves that fail follow each other at once, whichever thread starts them" {} {
+        file mkdir [srv dir]/is-a-folder/full
+        with_config {dbfilename is-a-folder} {
+            set clients [lmap i {1 2 3 4 5 6 7 8} {connect}]
+            for {set started 0} {$started < 40} {} {
+                foreach client $clients {
+                    $client -send bgsave
+                }
+                foreach client $clients {
+                    incr started [expr {![catch {$client -read}]}]
+                }
+            }
+            wait_until {[info_field rdb_bgsave_in_progress] == 0} 20000
+            assert_equal err [info_field rdb_last_bgsave_status]
+            assert_equal {} [glob -nocomplain [srv dir]/temp-*]
+            foreach client $clients {
+                $client -close
+            }
+        }
+        file delete -force [srv dir]/is-a-folder
     }
 }
