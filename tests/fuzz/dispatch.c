@@ -106,7 +106,7 @@ static bool is_harmless(struct slice stream)
 
 /* --- clients --- */
 
-struct peer {
+struct caller {
     int fd; /* -1: it is over */
     struct slice unsent;
     struct buffer replies; /* incomplete ones */
@@ -127,13 +127,13 @@ static int connect_to_server(void)
     return fd;
 }
 
-static void peer_open(struct peer *peer, struct slice stream)
+static void peer_open(struct caller *peer, struct slice stream)
 {
-    *peer = (struct peer){.fd = connect_to_server(), .unsent = stream};
+    *peer = (struct caller){.fd = connect_to_server(), .unsent = stream};
     resp_reply_parser_init(&peer->parser);
 }
 
-static void peer_close(struct peer *peer)
+static void peer_close(struct caller *peer)
 {
     close(peer->fd);
     peer->fd = -1;
@@ -141,7 +141,7 @@ static void peer_close(struct peer *peer)
     buffer_fini(&peer->replies);
 }
 
-static void peer_send(struct peer *peer)
+static void peer_send(struct caller *peer)
 {
     ssize_t sent = send(peer->fd, peer->unsent.data, peer->unsent.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 
@@ -153,7 +153,7 @@ static void peer_send(struct peer *peer)
         shutdown(peer->fd, SHUT_WR);
 }
 
-static void peer_read(struct peer *peer)
+static void peer_read(struct caller *peer)
 {
     ssize_t got = recv(peer->fd, buffer_reserve(&peer->replies, READ_BYTES), READ_BYTES, MSG_DONTWAIT);
     enum resp_reply_result result;
@@ -190,7 +190,7 @@ static int poll_again(struct pollfd *polls, nfds_t count)
     return ready;
 }
 
-static void talk(struct peer *peers)
+static void talk(struct caller *peers)
 {
     for (;;) {
         struct pollfd polls[CLIENTS];
@@ -241,7 +241,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     struct slice input = slice_make(bytes, size), first;
     size_t share = fuzz_take_byte(&input);
     const char *end;
-    struct peer peers[CLIENTS];
+    struct caller peers[CLIENTS];
 
     if (input.size == 0 || input.size > INPUT_BYTES_MOST)
         return 0;

@@ -9,13 +9,19 @@
 
 static struct script_host *host;
 
+static void tell(const struct library *library, void *context)
+{
+    (void)library;
+    (void)context;
+}
+
 static void restore(struct slice payload, bool must_succeed)
 {
     struct functions_facts before, after;
     struct buffer error = {0};
 
     functions_facts(&before);
-    if (!function_payload_restore(host, payload, FUNCTIONS_FLUSH, &error)) {
+    if (!function_payload_restore(host, payload, FUNCTIONS_FLUSH, tell, NULL, &error)) {
         functions_facts(&after);
         assert(!must_succeed && error.size > 4);
         assert(before.libraries == after.libraries && before.functions == after.functions);

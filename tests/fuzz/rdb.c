@@ -61,7 +61,7 @@ static const struct entry *keep(const struct key *key, struct rdb_value *value, 
     rdb_value_destroy(value);
     entry = access_probe(&keys, 0, key);
     assert(entry != NULL);
-    *digest = (struct digest){{0}};
+    *digest = (struct digest){.secret = NULL};
     digest_mix_value(digest, entry);
     return entry;
 }
