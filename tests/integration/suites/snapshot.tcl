@@ -225,7 +225,7 @@ proc snapshot_save {} {
 }
 
 with_server {
-    enable-debug-command yes enable-protected-configs yes save {} snapshot-method thread server-threads 2
+    enable-debug-command yes enable-protected-configs yes save {} snapshot-method threads server-threads 2
     min-clients-per-thread 1
 } {
     test "during a SAVE others read and write, and its client waits" {} {
