@@ -887,10 +887,10 @@ struct value zset_build(struct zset_builder *builder, const struct zset_limits *
     uint64_t count = builder->list.count;
     struct value zset;
 
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; limits != NULL && i < count; i++)
         items[i]->score = without_sign_of_zero(items[i]->score);
     sort_items(items, count);
-    if (count <= limits->listpack_entries && builder->longest <= limits->listpack_bytes &&
+    if (limits != NULL && count <= limits->listpack_entries && builder->longest <= limits->listpack_bytes &&
         builder->text_bytes < LISTPACK_MOST_BYTES / 2) {
         zset = (struct value){listpack_of(items, count), ENCODING_LISTPACK};
         for (uint64_t i = 0; i < count; i++)

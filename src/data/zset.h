@@ -127,7 +127,8 @@ struct zindex_item; /* its score may change until zset_build */
 struct zindex_item *zset_builder_find(const struct zset_builder *builder, struct slice member); /* NULL: not found */
 /* The member is not in the builder. */
 void zset_builder_add(struct zset_builder *builder, struct slice member, double score);
-/* Returns the sorted set. The builder is empty again. */
+/* Returns the sorted set. The builder is empty again. `limits` NULL: it is only to be replied, in any form; a score of
+ * -0 stays one, which else becomes 0. */
 struct value zset_build(struct zset_builder *builder, const struct zset_limits *limits);
 
 void zset_validate(struct value zset);

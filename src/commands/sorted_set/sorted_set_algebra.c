@@ -337,14 +337,13 @@ static bool run(struct request *request, bool stores, struct algebra *algebra, s
 
 static void reply_result(struct request *request, enum operation operation)
 {
-    const struct zset_limits any_form = {0, 0};
     struct algebra algebra = {.operation = operation};
     struct zset_builder result = {.longest = 0};
     struct value zset;
 
     if (!run(request, false, &algebra, &result))
         return;
-    zset = zset_build(&result, &any_form);
+    zset = zset_build(&result, NULL);
     zset_reply_span(request->out, request->proto, zset, (struct zset_span){0, zset_count(zset)}, false,
                     zset_form_of(request, algebra.with_scores));
     zset_ops.destroy(zset);
