@@ -116,7 +116,7 @@ void stream_undo(struct stream *stream, const struct value_step *step);
 /* --- reading --- */
 
 /* Entries from start to end, both included. While an iterator is in use, the stream must not change and the struct must
- * not move. */
+ * not move. The thread that began it ends it (stream_iter_fini): what it has unpacked may be the thread's own. */
 struct stream_iter {
     const struct stream *stream;
     struct stream_id start, end;

@@ -8,7 +8,7 @@
 
 struct stream_kept;
 
-enum { STREAM_RECENT_BYTES = 8192 };
+enum { STREAM_RECENT_BYTES = 8192 }; /* twice a node of the default size; larger nodes are not kept */
 
 static inline struct stream_kept *stream_keep(struct listpack *node) /* takes an open node over */
 {
@@ -34,7 +34,8 @@ uint64_t stream_kept_memory_bytes(const struct stream_kept *kept);
 const struct listpack *stream_kept_read(const struct stream_kept *kept, struct listpack **own);
 
 /* A node that this thread has unpacked of late, and how far it was read: whoever reads a stream bit by bit, as groups
- * do, finds it as it was left. A packed node never changes, and what is packed anew has another number. */
+ * do, finds it as it was left. A packed node never changes, and what is packed anew has another number. There are four
+ * a thread, as thread-local memory that no count of memory has; they stay when the stream goes. */
 struct stream_recent {
     uint64_t number;       /* of the packed node; 0: none */
     struct stream_id seen; /* no entry before `next` has a greater id */
