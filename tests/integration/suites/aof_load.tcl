@@ -125,6 +125,14 @@ test "transactions" {} {
     }
 }
 
+test "a transaction within a transaction is told, and changes nothing" {} {
+    with_aof [aof_folder [list $::last [written {select 0} multi {set x 1} multi {set y 2} exec {set z 3}]]] {
+        assert_equal {1 2 3} [$s mget x y z]
+        assert_match "*'ERR MULTI calls can not be nested' after processing the command 'multi' at byte 65 of *" \
+            [process_log $id]
+    }
+}
+
 test "notes and timestamps" {} {
     set text "#TS:1700000000\r\n[written {select 0} multi]#TS:1700000001\r\n[written {set c 3} exec]# else\n"
     with_aof [aof_folder [list $::last $text]] {
