@@ -310,7 +310,8 @@ fuzz: | campaign-packages
 fuzzers: $(if $(filter fuzz,$(BUILD)),$(FUZZERS))
 
 # A build that fails counts as a failed test in check and campaign, hence these are run by the script, too.
-core-groups: all unit-tests oracle
+# Fuzz targets are linked with libFuzzer alone, but must always fit the code: one of the builds compiles them.
+core-groups: all unit-tests oracle $(if $(filter asan,$(BUILD)),$(call object,$(FUZZ_SOURCES)))
 	$(RUN_TESTS) --level core unit merge integration differential replication active cli stress
 whole-groups: all unit-tests oracle
 	$(RUN_TESTS) --level whole make docs unit merge integration differential replication active cli badinput stress conformance fault package
