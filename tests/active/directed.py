@@ -2,11 +2,11 @@
 """Directed tests of active replication with processes, proxies and cuts.
 
     directed.py --server BIN --oracle BIN [--keydb BIN] [--nodes ours|keydb] [--only NAME,...] [--threads N]
-                [--level short|core|whole] [--must-fail NAME,...] [--list] [--case TEXT]
+                [--level short|core|whole] [--part K/N] [--must-fail NAME,...] [--list] [--case TEXT]
 
 Each test starts nodes of its own. With --nodes keydb the nodes are those of KeyDB 6.3.4: it has known defects, and a
-test that is named by --must-fail passes if it finds one. --case: only rows with this text in `rows`. The last line
-counts tests.
+test that is named by --must-fail passes if it finds one. --case: only rows with this text in `rows`. --part: every N-th
+test, from the K-th on. The last line counts tests.
 """
 import argparse
 import os
@@ -2554,6 +2554,7 @@ def main():
     parser.add_argument("--nodes", choices=("ours", "keydb"), default="ours")
     parser.add_argument("--only", default="")
     parser.add_argument("--level", choices=LEVELS, default="core")
+    parser.add_argument("--part", default="1/1")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--must-fail", default="")
     parser.add_argument("--case")
@@ -2574,9 +2575,10 @@ def main():
     unknown = [name for name in chosen if name not in TESTS]
     if unknown:
         sys.exit("no such test: %s" % ", ".join(unknown))
+    part, parts = (int(number) for number in options.part.split("/"))
     passed = failed = 0
-    for name, (function, level, only) in TESTS.items():
-        if chosen and name not in chosen or only and only != env.kind or \
+    for number, (name, (function, level, only)) in enumerate(TESTS.items()):
+        if chosen and name not in chosen or only and only != env.kind or number % parts != part - 1 or \
                 not chosen and LEVELS.index(level) > LEVELS.index(options.level):
             continue
         begun = time.monotonic()

@@ -47,7 +47,7 @@ class Node:
         return int(value) if kind == ":" else value
 
     def has(self, key, value):
-        wait_until(lambda: self.ask("GET", key) == value.encode(), 20, "%s is %s" % (key, value[:20]))
+        wait_until(lambda: self.ask("GET", key) == value.encode(), 60, "%s is %s" % (key, value[:20]))
 
     def lines(self, text):
         return [line for line in self.server.log(100000).splitlines() if "Link to the peer" in line and text in line]
