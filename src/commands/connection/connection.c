@@ -66,6 +66,13 @@ static void cmd_echo(struct request *request)
     reply_bulk(request, request_arg(request, 1));
 }
 
+static bool select_find_databases(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    (void)args, (void)arg_count;
+    key_positions_add(positions, 1, 0);
+    return true;
+}
+
 static void cmd_select(struct request *request)
 {
     unsigned db;
@@ -749,7 +756,8 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "select", .run = cmd_select, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale fast",
-        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .categories = "@fast @connection", .group = "connection", .databases = DATABASES_CHOSEN,
+        .find_databases = select_find_databases, .since = "1.0.0",
         .summary = "Selects the database of the connection.", .complexity = "O(1)", .syntax = "SELECT index",
     },
     {0},

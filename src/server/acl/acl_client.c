@@ -165,6 +165,9 @@ static void show_command(struct client *client, const struct command *command)
 static void count_refusal(struct worker *worker, enum acl_verdict verdict)
 {
     switch (verdict) {
+    case ACL_DENIED_DATABASE:
+        counter_add(&worker->stats.acl_denied_database, 1);
+        break;
     case ACL_DENIED_COMMAND:
         counter_add(&worker->stats.acl_denied_command, 1);
         break;
@@ -182,10 +185,11 @@ static void count_refusal(struct worker *worker, enum acl_verdict verdict)
 void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
                       const struct command *command, const struct slice *args)
 {
-    static const enum acl_reason reasons[] = {[ACL_DENIED_COMMAND] = ACL_REASON_COMMAND,
+    static const enum acl_reason reasons[] = {[ACL_DENIED_DATABASE] = ACL_REASON_DATABASE,
+                                              [ACL_DENIED_COMMAND] = ACL_REASON_COMMAND,
                                               [ACL_DENIED_KEY] = ACL_REASON_KEY,
                                               [ACL_DENIED_CHANNEL] = ACL_REASON_CHANNEL};
-    struct slice object = decision.verdict == ACL_DENIED_COMMAND ? command->full_name : args[decision.arg_index];
+    struct slice object = decision.arg_index == 0 ? command->full_name : args[decision.arg_index];
 
     client_assert_owned(client);
     assert(decision.verdict != ACL_ALLOWED);
@@ -207,6 +211,9 @@ void acl_note_wrong_password(const struct request *request, struct slice user)
 static void reply_refusal(struct request *request, struct slice user, struct acl_decision decision)
 {
     switch (decision.verdict) {
+    case ACL_DENIED_DATABASE:
+        reply_error(request, "NOPERM No permissions to access database");
+        break;
     case ACL_DENIED_COMMAND:
         reply_errorf(request, "%sNOPERM User %.*s has no permissions to run the '%.*s' command",
                      request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "", (int)user.size, user.data,
@@ -226,7 +233,9 @@ static void reply_refusal(struct request *request, struct slice user, struct acl
 bool acl_refuses(struct request *request)
 {
     struct client *client = request->client;
-    struct acl_decision decision = acl_check(client->card.user, request->command, request->args, request->arg_count);
+    const unsigned db = client->transaction != NULL ? transaction_db(client->transaction) : client->db;
+    struct acl_decision decision = acl_check(client->card.user, db, request->command, request->args,
+                                             request->arg_count);
 
     client_assert_owned(client);
     if (decision.verdict == ACL_ALLOWED)
@@ -241,11 +250,12 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
                         uint32_t arg_count)
 {
     static const char *const reasons[] = {
+        [ACL_DENIED_DATABASE] = "no permission",
         [ACL_DENIED_COMMAND] = "no permission to execute the command or subcommand",
         [ACL_DENIED_KEY] = "no permission to touch the specified keys",
         [ACL_DENIED_CHANNEL] = "no permission to access one of the channels used as arguments to the command",
     };
-    struct acl_decision decision = acl_check(exec->client->card.user, command, args, arg_count);
+    struct acl_decision decision = acl_check(exec->client->card.user, exec->client->db, command, args, arg_count);
 
     client_assert_owned(exec->client);
     if (decision.verdict == ACL_ALLOWED)
@@ -262,6 +272,7 @@ const char *acl_refusal_in_script(struct client *client, const struct command *c
                                   uint32_t arg_count)
 {
     static const char *const errors[] = {
+        [ACL_DENIED_DATABASE] = "ERR ACL failure in script: No permissions to access database",
         [ACL_DENIED_COMMAND] = "ERR The user executing the script can't run this command or subcommand",
         [ACL_DENIED_KEY] = "ERR The user executing the script can't access at least one of the keys mentioned in the "
                            "command arguments",
@@ -273,7 +284,7 @@ const char *acl_refusal_in_script(struct client *client, const struct command *c
     client_assert_owned(client);
     if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
         return NULL;
-    decision = acl_check(client->card.user, command, args, arg_count);
+    decision = acl_check(client->card.user, client->db, command, args, arg_count);
     if (decision.verdict == ACL_ALLOWED)
         return NULL;
     acl_note_refusal(client, decision, ACL_CONTEXT_LUA, command, args);
@@ -290,7 +301,7 @@ bool acl_refuses_served(struct request *request, const struct acl_user *user, st
         return false; /* it was asked when it came */
     now = acl_find(user->name);
     if (now != NULL && now->identity == user->identity)
-        *decision = acl_check(now, request->command, request->args, request->arg_count);
+        *decision = acl_check(now, request->db, request->command, request->args, request->arg_count);
     else
         decision->verdict = ACL_DENIED_COMMAND;
     acl_user_release(&now);
@@ -304,7 +315,7 @@ bool acl_client_may(const struct client *client, const struct command *command, 
                     uint32_t arg_count)
 {
     client_assert_owned(client);
-    return acl_check(client->card.user, command, args, arg_count).verdict == ACL_ALLOWED;
+    return acl_check(client->card.user, client->db, command, args, arg_count).verdict == ACL_ALLOWED;
 }
 
 bool acl_may_read_all_keys(const struct request *request)
@@ -313,7 +324,8 @@ bool acl_may_read_all_keys(const struct request *request)
 
     client_assert_owned(client);
     return (client->flags & CLIENT_RESTRICTED) == 0 ||
-           acl_may_all_keys(client->card.user, request->command, request->args, request->arg_count, ACL_READ);
+           acl_may_all_keys(client->card.user, request->db, request->command, request->args, request->arg_count,
+                            ACL_READ);
 }
 
 static bool admit(struct client *client)
@@ -346,9 +358,7 @@ const struct lifecycle acl_client_lifecycle = {
 };
 
 const struct info_row acl_client_info[] = {
-    INFO_STAT("acl_access_denied_auth", acl_denied_auth),
-    INFO_STAT("acl_access_denied_cmd", acl_denied_command),
-    INFO_STAT("acl_access_denied_key", acl_denied_key),
-    INFO_STAT("acl_access_denied_channel", acl_denied_channel),
-    {0},
+    INFO_STAT("acl_access_denied_auth", acl_denied_auth),   INFO_STAT("acl_access_denied_cmd", acl_denied_command),
+    INFO_STAT("acl_access_denied_key", acl_denied_key),     INFO_STAT("acl_access_denied_channel", acl_denied_channel),
+    INFO_STAT("acl_access_denied_db", acl_denied_database), {0},
 };
