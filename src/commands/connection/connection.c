@@ -625,8 +625,10 @@ static void cmd_client_help(struct request *request)
 static const struct command_row client_subcommands[] = {
     {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Selects whether the keys of the next command are tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
-    {.name = "capa", .run = cmd_client_capa, .arity = -3, CLIENT_ROW_MINE, .since = "8.0.0",
-     .summary = "Tells the server what the client knows.", .syntax = "CLIENT CAPA capability [capability ...]"},
+    {.name = "capa", .run = cmd_client_capa, .arity = -3, .access = ACCESS_FREE,
+     .flags = "noscript loading stale sentinel allow_busy", .categories = "@slow @connection", .group = "connection",
+     .complexity = "O(1)", .since = "8.0.0", .summary = "Tells the server what the client knows.",
+     .syntax = "CLIENT CAPA capability [capability ...]"},
     {.name = "getname", .run = cmd_client_getname, .arity = 2, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Returns the name of the connection.", .syntax = "CLIENT GETNAME"},
     {.name = "getredir", .run = cmd_client_getredir, .arity = 2, CLIENT_ROW_MINE, .since = "6.0.0",
@@ -672,7 +674,8 @@ static const struct command_row client_subcommands[] = {
      .syntax = "CLIENT SETINFO (lib-name libname|lib-ver libver)",
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "setname", .run = cmd_client_setname, .arity = 3, CLIENT_ROW_MINE, .since = "2.6.9",
-     .summary = "Sets the name of the connection.", .syntax = "CLIENT SETNAME connection-name"},
+     .summary = "Sets the name of the connection.", .syntax = "CLIENT SETNAME connection-name",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "tracking", .run = cmd_client_tracking, .arity = -3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Switches client-side caching of the connection on or off.",
      .syntax = "CLIENT TRACKING (ON|OFF) [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] "

@@ -277,7 +277,7 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
     const char *type = lookup(type_names, countof(type_names), name);
     bool is_float = strstr(command->row->name, "float") != NULL;
 
-    if (slice_equal_text(name, "timeout") && (command->flags & COMMAND_BLOCKING) != 0)
+    if (slice_equal_text(name, "timeout") && (command->flags & COMMAND_BLOCKING) != 0 && strcmp(group, "generic") != 0)
         return SYNTAX_DOUBLE;
     if (slice_equal_text(name, "increment") && is_float)
         return SYNTAX_DOUBLE;
