@@ -15,6 +15,10 @@
 #include "server/pubsub/pubsub.h"
 #include "server/core/transaction.h"
 
+#include <stdio.h>
+
+enum { USER_BYTES_SHOWN = 256 };
+
 /* --------------------------------------------------------------------------------------------------------- whose -- */
 
 static void set_user(struct client *client, struct acl_user *user)
@@ -183,7 +187,7 @@ static void count_refusal(struct worker *worker, enum acl_verdict verdict)
 }
 
 void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
-                      const struct command *command, const struct slice *args)
+                      const struct command *running, const struct command *command, const struct slice *args)
 {
     static const enum acl_reason reasons[] = {[ACL_DENIED_DATABASE] = ACL_REASON_DATABASE,
                                               [ACL_DENIED_COMMAND] = ACL_REASON_COMMAND,
@@ -194,7 +198,7 @@ void acl_note_refusal(struct client *client, struct acl_decision decision, enum 
     client_assert_owned(client);
     assert(decision.verdict != ACL_ALLOWED);
     count_refusal(client->worker, decision.verdict);
-    show_command(client, command);
+    show_command(client, running);
     acl_log_add(reasons[decision.verdict], context, object, acl_client_name(client), client,
                 worker_now_ms(client->worker));
 }
@@ -208,26 +212,31 @@ void acl_note_wrong_password(const struct request *request, struct slice user)
                 user, request->client, worker_now_ms(request->worker));
 }
 
+/* What follows NOPERM; the texts may be cut to the room. */
+static void print_refusal(struct slice user, const struct command *command, struct acl_decision decision,
+                          char room[ACL_REFUSAL_SPACE])
+{
+    static const char *const objects[] =
+        {[ACL_DENIED_DATABASE] = "database", [ACL_DENIED_KEY] = "a key", [ACL_DENIED_CHANNEL] = "a channel"};
+
+    if (decision.verdict == ACL_DENIED_COMMAND)
+        snprintf(room, ACL_REFUSAL_SPACE, "User %.*s has no permissions to run the '%.*s' command",
+                 (int)MIN(user.size, (size_t)USER_BYTES_SHOWN), user.data, (int)command->full_name.size,
+                 command->full_name.data);
+    else
+        snprintf(room, ACL_REFUSAL_SPACE, "No permissions to access %s", objects[decision.verdict]);
+}
+
 static void reply_refusal(struct request *request, struct slice user, struct acl_decision decision)
 {
-    switch (decision.verdict) {
-    case ACL_DENIED_DATABASE:
-        reply_error(request, "NOPERM No permissions to access database");
-        break;
-    case ACL_DENIED_COMMAND:
-        reply_errorf(request, "%sNOPERM User %.*s has no permissions to run the '%.*s' command",
-                     request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "", (int)user.size, user.data,
-                     (int)request->command->full_name.size, request->command->full_name.data);
-        break;
-    case ACL_DENIED_KEY:
-        reply_error(request, "NOPERM No permissions to access a key");
-        break;
-    case ACL_DENIED_CHANNEL:
-        reply_error(request, "NOPERM No permissions to access a channel");
-        break;
-    case ACL_ALLOWED:
-        break;
-    }
+    char text[ACL_REFUSAL_SPACE];
+
+    print_refusal(user, request->command, decision, text);
+    reply_errorf(request, "%sNOPERM %s",
+                 decision.verdict == ACL_DENIED_COMMAND && request->command->row->access == ACCESS_TRANSACTION
+                     ? REFUSED_EXEC
+                     : "",
+                 text);
 }
 
 bool acl_refuses(struct request *request)
@@ -241,7 +250,7 @@ bool acl_refuses(struct request *request)
     if (decision.verdict == ACL_ALLOWED)
         return false;
     acl_note_refusal(client, decision, client->transaction != NULL ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL,
-                     request->command, request->args);
+                     request->command, request->command, request->args);
     reply_refusal(request, acl_client_name(client), decision);
     return true;
 }
@@ -253,14 +262,14 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
         [ACL_DENIED_DATABASE] = "no permission",
         [ACL_DENIED_COMMAND] = "no permission to execute the command or subcommand",
         [ACL_DENIED_KEY] = "no permission to touch the specified keys",
-        [ACL_DENIED_CHANNEL] = "no permission to access one of the channels used as arguments to the command",
+        [ACL_DENIED_CHANNEL] = "no permission to access one of the channels used as arguments",
     };
     struct acl_decision decision = acl_check(exec->client->card.user, exec->client->db, command, args, arg_count);
 
     client_assert_owned(exec->client);
     if (decision.verdict == ACL_ALLOWED)
         return false;
-    acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, command, args);
+    acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, exec->command, command, args);
     reply_errorf(exec,
                  "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
                  "call. This command is no longer allowed for the following reason: %s",
@@ -268,18 +277,13 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
     return true;
 }
 
-const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
-                                  uint32_t arg_count)
+const char *acl_refusal_in_script(const struct request *running, const struct command *command,
+                                  const struct slice *args, uint32_t arg_count, char room[ACL_REFUSAL_SPACE])
 {
-    static const char *const errors[] = {
-        [ACL_DENIED_DATABASE] = "ERR ACL failure in script: No permissions to access database",
-        [ACL_DENIED_COMMAND] = "ERR The user executing the script can't run this command or subcommand",
-        [ACL_DENIED_KEY] = "ERR The user executing the script can't access at least one of the keys mentioned in the "
-                           "command arguments",
-        [ACL_DENIED_CHANNEL] = "ERR The user executing the script can't publish to the channel mentioned in the "
-                               "command",
-    };
+    static const char before[] = "ERR ACL failure in script: ";
+    struct client *client = running->client;
     struct acl_decision decision;
+    char text[ACL_REFUSAL_SPACE];
 
     client_assert_owned(client);
     if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
@@ -287,8 +291,10 @@ const char *acl_refusal_in_script(struct client *client, const struct command *c
     decision = acl_check(client->card.user, client->db, command, args, arg_count);
     if (decision.verdict == ACL_ALLOWED)
         return NULL;
-    acl_note_refusal(client, decision, ACL_CONTEXT_LUA, command, args);
-    return errors[decision.verdict];
+    acl_note_refusal(client, decision, ACL_CONTEXT_LUA, running->command, command, args);
+    print_refusal(acl_client_name(client), command, decision, text);
+    snprintf(room, ACL_REFUSAL_SPACE, "%s%.*s", before, (int)(ACL_REFUSAL_SPACE - sizeof(before)), text);
+    return room;
 }
 
 bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision)

@@ -308,7 +308,7 @@ with_server {} {
     }
 
     test "in a transaction: when it is queued, and when it runs" {} {
-        set_user u on nopass +@all -del ~a*
+        set_user u on nopass +@all -del ~a* &c
         set c [connect_as u]
         $c multi
         assert_refused [no_command del] $c del a
@@ -318,36 +318,41 @@ with_server {} {
         $c set a 1
         $c get a
         $c set a2 1
-        r acl setuser u -get resetkeys ~a2
+        $c publish c x
+        r acl setuser u -get resetkeys ~a2 resetchannels
         set changed "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call.\
             This command is no longer allowed for the following reason:"
         assert_equal [list array [list [list error "$changed no permission to touch the specified keys"] \
-            [list error "$changed no permission to execute the command or subcommand"] {status OK}]] [$c -typed exec]
-        assert_equal {multi multi} [lmap entry [lrange [r acl log] 0 1] {dict get $entry context}]
+            [list error "$changed no permission to execute the command or subcommand"] {status OK} \
+            [list error "$changed no permission to access one of the channels used as arguments"]]] [$c -typed exec]
+        assert_equal {multi multi multi} [lmap entry [lrange [r acl log] 0 2] {dict get $entry context}]
+        if {!$::is_oracle} {
+            assert_match "* cmd=exec *" [dict get [lindex [r acl log] 0] client-info]
+        }
         $c multi
         $c acl setuser u +get allkeys
         assert_refused [no_command get] $c get a
     }
 
-    test "what scripts call, and redis.acl_check_cmd" {} {
+    test "what scripts call, and redis.acl_check_cmd" {keydb} {
         r acl log reset
         set_user u on nopass +@all -del -object +object|encoding ~a &c
         set c [connect_as u]
-        set command "ERR The user executing the script can't run this command or subcommand"
-        set key "ERR The user executing the script can't access at least one of the keys mentioned in the command\
-            arguments"
-        set channel "ERR The user executing the script can't publish to the channel mentioned in the command"
-        foreach {call error} [list {'del','a'} $command {'object','freq','a'} $command {'get','b'} $key \
-                {'mget','a','b'} $key {'publish','d','x'} $channel] {
+        foreach {call error} [list {'del','a'} [no_command del] {'object','freq','a'} [no_command object|freq] \
+                {'get','b'} $::no_key {'mget','a','b'} $::no_key {'publish','d','x'} $::no_channel] {
+            set error "ERR ACL failure in script: [string range $error [string length "NOPERM "] end]"
             assert_refused $error $c eval "return redis.pcall($call)" 0
             assert_error "$error script: *" {$c eval "return redis.call($call)" 0}
             assert_reply nullbulk $c eval "return redis.acl_check_cmd($call)" 0
         }
-        foreach call {{'get','a'} {'object','encoding','a'} {'publish','c','x'} {'auth','x'} {'get'}} {
+        foreach call {{'get','a'} {'object','encoding','a'} {'publish','c','x'} {'auth','x'}} {
             assert_reply {int 1} $c eval "return redis.acl_check_cmd($call)" 0
         }
         assert_error "ERR Invalid command passed to redis.acl_check_cmd()*" \
             {$c eval "return redis.acl_check_cmd('nosuch')" 0}
+        assert_error "ERR Wrong number of args for redis.acl_check_cmd()*" \
+            {$c eval "return redis.acl_check_cmd('get')" 0}
+        assert_match "* cmd=eval *" [dict get [lindex [r acl log] 0] client-info]
         assert_refused $::no_key $c eval "return 1" 1 b
         assert_equal {bulk 1} [$c -typed eval "redis.call('set',KEYS\[1\],1) return redis.call('get','a')" 1 a]
         set log [lmap entry [r acl log] {list [dict get $entry context] [dict get $entry reason] \
