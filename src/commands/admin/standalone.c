@@ -132,7 +132,7 @@ static const struct command_row cluster_subcommands[] = {
     {.name = "meet", .run = cmd_no_cluster, .arity = -4, .access = ACCESS_FREE,
      .flags = "admin stale no_async_loading", .categories = "@admin @slow @dangerous", .group = "cluster",
      .since = "3.0.0", .summary = "Introduces another node to this one.", .complexity = "O(1)",
-     .syntax = "CLUSTER MEET ip port [cluster_bus_port]", .history = "4.0.0=The port of the bus may be given."},
+     .syntax = "CLUSTER MEET ip port [cluster-bus-port]", .history = "4.0.0=The port of the bus may be given."},
     {.name = "myid", .run = cmd_no_cluster, .arity = 2, .access = ACCESS_FREE, .flags = "stale",
      .categories = "@slow", .group = "cluster", .since = "3.0.0", .summary = "Returns the id of this node.",
      .complexity = "O(1)", .syntax = "CLUSTER MYID"},

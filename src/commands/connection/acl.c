@@ -519,7 +519,7 @@ static const struct command_row acl_subcommands[] = {
      .summary = "Loads the users from the ACL file.", .complexity = "O(N), N users", .syntax = "ACL LOAD"},
     {.name = "log", .run = cmd_acl_log, .arity = -2, ACL_ROW_ADMIN, .since = "6.0.0",
      .summary = "Returns the recent denials of access, or clears their log.", .complexity = "O(N), N entries returned",
-     .syntax = "ACL LOG [count|RESET]"},
+     .syntax = "ACL LOG [count|RESET]", .history = "7.2.0=The id of an entry, and when it was made and last changed."},
     {.name = "save", .run = cmd_acl_save, .arity = 2, ACL_ROW_ADMIN, .since = "6.0.0",
      .summary = "Saves the users to the ACL file.", .complexity = "O(N), N users", .syntax = "ACL SAVE",
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},

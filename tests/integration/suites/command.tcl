@@ -217,6 +217,28 @@ with_server {} {
         assert_equal {numfields integer} [lmap name {name type} {
             dict get [lindex [dict get [lindex $arguments end] arguments] 0] $name
         }]
+        # Types and tokens that the notation alone does not tell.
+        foreach {command place expected} {
+            wait 1 {name timeout type integer}  waitaof 0 {name numlocal type integer}
+            hscan 4 {name novalues type pure-token token NOVALUES}
+            commandlog|len {0 0} {name slow type pure-token token SLOW}
+            client|setinfo {0 0} {name libname type string token LIB-NAME}
+            cluster|meet 2 {name cluster-bus-port type integer}  xpending {2 0} {name min-idle-time type integer}
+            xclaim 3 {name min-idle-time type string}
+        } {
+            set arguments [dict get [r command docs $command] $command arguments]
+            foreach index [lrange $place 0 end-1] {
+                set arguments [dict get [lindex $arguments $index] arguments]
+            }
+            dict for {field value} $expected {
+                assert_equal $value [dict get [lindex $arguments [lindex $place end]] $field] "$command $field"
+            }
+        }
+        foreach {command since} {setnx 2.6.12 setex 2.6.12 psetex 2.6.12 quit 7.2.0 getset 6.2.0} {
+            set entry [dict get [r command docs $command] $command]
+            assert_equal [list $since deprecated] [list [dict get $entry deprecated_since] [dict get $entry doc_flags]]
+            assert {[dict get $entry replaced_by] ne {}} $command
+        }
     }
 
     test "COMMAND DOCS of everything, in the right types" {} {
