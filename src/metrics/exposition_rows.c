@@ -149,6 +149,7 @@ const struct metric_row metric_rows[] = {
     COUNTER("redis_acl_access_denied_auth_total", "acl_access_denied_auth", "Failed authentications."),
     COUNTER("redis_acl_access_denied_cmd_total", "acl_access_denied_cmd", "Commands that users may not use."),
     COUNTER("redis_acl_access_denied_key_total", "acl_access_denied_key", "Keys that users may not use."),
+    COUNTER("redis_acl_access_denied_db_total", "acl_access_denied_db", "Databases that users may not use."),
     COUNTER("redis_acl_access_denied_channel_total", "acl_access_denied_channel", "Channels that users may not use."),
     COUNTER("redis_client_query_buffer_limit_disconnections_total", "client_query_buffer_limit_disconnections",
             "Clients closed because of their input."),

@@ -101,7 +101,7 @@ static const struct command *find_command(const struct slice *words, uint32_t co
 static const char *refusal(const struct script_run *run, const struct command *command, const struct slice *words,
                            uint32_t count)
 {
-    static _Thread_local char room[FAULT_DENIAL_SPACE];
+    static _Thread_local char room[ACL_REFUSAL_SPACE];
     const uint32_t changes = COMMAND_WRITE | COMMAND_MAY_REPLICATE;
     const char *error;
 
@@ -113,7 +113,8 @@ static const char *refusal(const struct script_run *run, const struct command *c
         return "ERR This Redis command is not allowed from script";
     if ((command->flags & COMMAND_STALE) == 0 && command_check_is_stale(run->request->client))
         return "ERR Can not execute the command on a stale replica";
-    error = acl_refusal_in_script(run->request->client, command, words, count);
+    static_assert(sizeof(room) >= FAULT_DENIAL_SPACE, "room for each denial");
+    error = acl_refusal_in_script(run->request, command, words, count, room);
     if (error != NULL)
         return error;
     if (run->read_only && (command->flags & changes) != 0)
@@ -437,6 +438,8 @@ static int api_acl_check_cmd(lua_State *L)
     command = find_command(host->calls.words, count);
     if (command == NULL)
         return fail(L, "ERR Invalid command passed to redis.acl_check_cmd()");
+    if (!command_arity_fits(command, count))
+        return fail(L, "ERR Wrong number of args for redis.acl_check_cmd()");
     lua_pushboolean(L, acl_client_may(run->request->client, command, host->calls.words, count));
     return 1;
 }

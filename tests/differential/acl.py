@@ -114,7 +114,7 @@ def without_commands(reply):
         return reply
     pairs = []
     for name, value in zip(reply[1][::2], reply[1][1::2]):
-        if name[1] == b"commands":
+        if name[1] in (b"commands", b"databases"):      # there are no rules of databases there
             continue
         if name[1] == b"selectors":
             value = (value[0], [without_commands(each) for each in value[1]])

@@ -227,7 +227,7 @@ static const struct command_row hotkeys_subcommands[] = {
         .name = "reset", .run = cmd_hotkeys_reset, .arity = 2, .access = ACCESS_EXCLUSIVE, .flags = "admin noscript",
         .categories = "@admin @slow @dangerous", .group = "server", .since = "8.6.0",
         .summary = "Forgets the keys that a session has found.", .complexity = "O(N), N keys kept by all threads",
-        .syntax = "HOTKEYS RESET", .tips = "request_policy:special response_policy:all_succeeded",
+        .syntax = "HOTKEYS RESET", .tips = "request_policy:special",
     },
     {
         .name = "start", .run = cmd_hotkeys_start, .arity = -2, .access = ACCESS_EXCLUSIVE, .flags = "admin noscript",
@@ -235,13 +235,13 @@ static const struct command_row hotkeys_subcommands[] = {
         .summary = "Begins to look for the keys that take most time or most bytes.", .complexity = "O(1)",
         .syntax = "HOTKEYS START METRICS count [CPU] [NET] [COUNT k] [DURATION seconds] [SAMPLE ratio] "
                   "[SLOTS slot-count slot [slot ...]]",
-        .tips = "request_policy:special response_policy:all_succeeded",
+        .tips = "request_policy:special",
     },
     {
         .name = "stop", .run = cmd_hotkeys_stop, .arity = 2, .access = ACCESS_EXCLUSIVE, .flags = "admin noscript",
         .categories = "@admin @slow @dangerous", .group = "server", .since = "8.6.0",
         .summary = "Stops looking for keys.", .complexity = "O(1)", .syntax = "HOTKEYS STOP",
-        .tips = "request_policy:special response_policy:all_succeeded",
+        .tips = "request_policy:special",
     },
     {0},
 };

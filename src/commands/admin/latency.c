@@ -369,7 +369,7 @@ static const struct command_row latency_subcommands[] = {
         .name = "reset", .run = cmd_latency_reset, .arity = -2, .access = ACCESS_FREE,
         .flags = "admin noscript loading stale", .categories = "@admin @slow @dangerous", .group = "server",
         .since = "2.8.13", .summary = "Deletes the samples of some latency events, or of all.", .complexity = "O(1)",
-        .syntax = "LATENCY RESET [event ...]", .tips = "request_policy:all_nodes response_policy:all_succeeded",
+        .syntax = "LATENCY RESET [event ...]", .tips = "request_policy:all_nodes response_policy:agg_sum",
     },
     {0},
 };

@@ -496,7 +496,7 @@ const struct command_row hash_commands[] = {
      .categories = "@read @hash @slow", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "hash", .since = "2.8.0",
      .summary = "Iterates over the fields of a hash.",
      .complexity = "O(1) for each step, O(N) for all N fields",
-     .syntax = "HSCAN key cursor [MATCH pattern] [COUNT count]", .tips = "nondeterministic_output"},
+     .syntax = "HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]", .tips = "nondeterministic_output"},
     {.name = "keydb.hrename", .run = cmd_hrename, .arity = 4, .access = ACCESS_STRIPED, .flags = "write fast",
      .categories = "@write @hash @fast", .keys = "RW,ACCESS,UPDATE@index:1@range:0,1,0", .group = "generic",
      .since = "6.0.8", .summary = "Renames a field.", .complexity = "O(1)",

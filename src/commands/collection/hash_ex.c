@@ -374,11 +374,11 @@ static void cmd_hgetdel(struct request *request)
 
 /* -------------------------------------------------------------------------------------------------------- rows -- */
 
-#define HASH_EX_ROW(name_, run_, arity_, flags_, keys_, syntax_, summary_)                                           \
+#define HASH_EX_ROW(name_, run_, arity_, flags_, keys_, syntax_, summary_, ...)                                      \
     {                                                                                                                \
         .name = (name_), .run = (run_), .arity = (arity_), .access = ACCESS_STRIPED, .flags = (flags_),              \
         .categories = "@write @hash @fast", .keys = keys_ "@index:1@range:0,1,0", .group = "hash", .since = "8.0.0", \
-        .summary = (summary_), .complexity = "O(N) for N fields", .syntax = (syntax_)                                \
+        .summary = (summary_), .complexity = "O(N) for N fields", .syntax = (syntax_), ##__VA_ARGS__                 \
     }
 
 const struct command_row hash_ex_commands[] = {
@@ -391,7 +391,8 @@ const struct command_row hash_ex_commands[] = {
                 "HGETEX key "
                 "[EX seconds|PX milliseconds|EXAT unix-time-seconds|PXAT unix-time-milliseconds|PERSIST] "
                 "FIELDS numfields field [field ...]",
-                "Returns the values of fields, and sets or removes their deadlines."),
+                "Returns the values of fields, and sets or removes their deadlines.",
+                .key_notes = "RW and UPDATE, for the fields' lifetime may change."),
     HASH_EX_ROW("hgetdel", cmd_hgetdel, -5, "write fast", "RW,ACCESS,DELETE",
                 "HGETDEL key FIELDS numfields field [field ...]", "Returns the values of fields and deletes these."),
     {.name = NULL},

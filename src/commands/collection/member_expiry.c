@@ -385,9 +385,9 @@ static void cmd_pexpirememberat(struct request *request)
         .summary = (summary_), .complexity = "O(N) for N fields",                                       \
         .syntax = syntax_ " FIELDS numfields field [field ...]", ##__VA_ARGS__                          \
     }
-#define SET_ROW(name_, run_, argument_, summary_)                                              \
-    HASH_ROW(name_, run_, -6, "write denyoom fast", "RW,UPDATE@index:1@range:0,1,0", "@write", \
-             argument_ " [NX|XX|GT|LT]", summary_)
+#define SET_ROW(name_, run_, argument_, summary_)                                                                  \
+    HASH_ROW(name_, run_, -6, "write fast", "RW,UPDATE@index:1@range:0,1,0", "@write", argument_ " [NX|XX|GT|LT]", \
+             summary_)
 #define GET_ROW(name_, run_, syntax_, summary_, ...)                                                        \
     HASH_ROW(name_, run_, -5, "readonly fast", "RO,ACCESS@index:1@range:0,1,0", "@read", syntax_, summary_, \
              ##__VA_ARGS__)

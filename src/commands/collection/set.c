@@ -834,7 +834,7 @@ const struct command_row set_commands[] = {
      .syntax = "SINTERCARD numkeys key [key ...] [LIMIT limit]"},
     {.name = "sinterstore", .run = cmd_sinterstore, .arity = -3, .access = ACCESS_STRIPED,
      .flags = "write denyoom alone", .categories = "@write @set @slow",
-     .keys = "RW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@range:-1,1,0", .group = "set", .since = "1.0.0",
+     .keys = "OW,UPDATE@index:1@range:0,1,0 RO,ACCESS@index:2@range:-1,1,0", .group = "set", .since = "1.0.0",
      .summary = "Stores the intersection of sets.",
      .complexity = "O(N*M) for M sets of which the smallest has N members",
      .syntax = "SINTERSTORE destination key [key ...]"},

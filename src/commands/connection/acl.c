@@ -179,6 +179,15 @@ static void reply_passwords(struct request *request, const struct acl_user *user
     }
 }
 
+static void reply_databases(struct request *request, const struct acl_selector *selector)
+{
+    struct buffer databases = {0};
+
+    acl_selector_print_databases(selector, &databases);
+    reply_text(request, "databases");
+    reply_buffer(request, &databases);
+}
+
 /* Three pairs of a map. */
 static void reply_selector(struct request *request, const struct acl_selector *selector)
 {
@@ -203,7 +212,7 @@ static void cmd_acl_getuser(struct request *request)
         reply_null(request);
         return;
     }
-    reply_map(request, 6);
+    reply_map(request, 7);
     reply_text(request, "flags");
     reply_flags(request, user);
     reply_text(request, "passwords");
@@ -212,9 +221,11 @@ static void cmd_acl_getuser(struct request *request)
     reply_text(request, "selectors");
     reply_array(request, user->selector_count - 1);
     for (uint32_t i = 1; i < user->selector_count; i++) {
-        reply_map(request, 3);
+        reply_map(request, 4);
         reply_selector(request, &user->selectors[i]);
+        reply_databases(request, &user->selectors[i]);
     }
+    reply_databases(request, &user->selectors[0]); /* last: what came before it stays where old clients look */
     acl_user_release(&user);
 }
 
@@ -331,6 +342,14 @@ static void cmd_acl_genpass(struct request *request)
 static void reply_decision(struct request *request, const struct acl_user *user, struct acl_decision decision,
                            const struct command *command, const struct slice *args)
 {
+    static const struct {
+        const char *before, *after;
+    } texts[] = {
+        [ACL_DENIED_DATABASE] = {" has no permissions to access database ", ""},
+        [ACL_DENIED_COMMAND] = {" has no permissions to run the '", "' command"},
+        [ACL_DENIED_KEY] = {" has no permissions to access the '", "' key"},
+        [ACL_DENIED_CHANNEL] = {" has no permissions to access the '", "' channel"},
+    };
     struct buffer text = {0};
 
     if (decision.verdict == ACL_ALLOWED) {
@@ -339,12 +358,9 @@ static void reply_decision(struct request *request, const struct acl_user *user,
     }
     buffer_append_text(&text, "User ");
     buffer_append_slice(&text, user->name);
-    buffer_append_text(&text, decision.verdict == ACL_DENIED_COMMAND ? " has no permissions to run the '"
-                                                                     : " has no permissions to access the '");
+    buffer_append_text(&text, texts[decision.verdict].before);
     buffer_append_slice(&text, decision.verdict == ACL_DENIED_COMMAND ? command->full_name : args[decision.arg_index]);
-    buffer_append_text(&text, decision.verdict == ACL_DENIED_COMMAND ? "' command"
-                              : decision.verdict == ACL_DENIED_KEY   ? "' key"
-                                                                     : "' channel");
+    buffer_append_text(&text, texts[decision.verdict].after);
     reply_buffer(request, &text);
 }
 
@@ -375,7 +391,7 @@ static void cmd_acl_dryrun(struct request *request)
         reply_errorf(request, "ERR wrong number of arguments for '%.*s' command", (int)command->full_name.size,
                      command->full_name.data);
     else
-        reply_decision(request, user, acl_check(user, command, words, count), command, words);
+        reply_decision(request, user, acl_check(user, request->db, command, words, count), command, words);
     acl_user_release(&user);
 }
 
@@ -482,7 +498,8 @@ static const struct command_row acl_subcommands[] = {
      .complexity = "O(1), as there is a fixed number of commands", .syntax = "ACL CAT [categoryname]"},
     {.name = "deluser", .run = cmd_acl_deluser, .arity = -3, ACL_ROW_ADMIN, .since = "6.0.0",
      .summary = "Deletes users and closes their connections.",
-     .complexity = "O(1) for each user and its connections", .syntax = "ACL DELUSER username [username ...]"},
+     .complexity = "O(1) for each user and its connections", .syntax = "ACL DELUSER username [username ...]",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "dryrun", .run = cmd_acl_dryrun, .arity = -4, ACL_ROW_ADMIN, .since = "7.0.0",
      .summary = "Checks whether a user may run a command, without running it.", .complexity = "O(1)",
      .syntax = "ACL DRYRUN username command [arg ...]"},
@@ -502,13 +519,15 @@ static const struct command_row acl_subcommands[] = {
      .summary = "Loads the users from the ACL file.", .complexity = "O(N), N users", .syntax = "ACL LOAD"},
     {.name = "log", .run = cmd_acl_log, .arity = -2, ACL_ROW_ADMIN, .since = "6.0.0",
      .summary = "Returns the recent denials of access, or clears their log.", .complexity = "O(N), N entries returned",
-     .syntax = "ACL LOG [count|RESET]"},
+     .syntax = "ACL LOG [count|RESET]", .history = "7.2.0=The id of an entry, and when it was made and last changed."},
     {.name = "save", .run = cmd_acl_save, .arity = 2, ACL_ROW_ADMIN, .since = "6.0.0",
-     .summary = "Saves the users to the ACL file.", .complexity = "O(N), N users", .syntax = "ACL SAVE"},
+     .summary = "Saves the users to the ACL file.", .complexity = "O(N), N users", .syntax = "ACL SAVE",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "setuser", .run = cmd_acl_setuser, .arity = -3, ACL_ROW_ADMIN, .since = "6.0.0",
      .summary = "Creates a user, or changes its rules.", .complexity = "O(N), N rules",
      .syntax = "ACL SETUSER username [rule ...]",
-     .history = "6.2.0=Patterns of channels.|7.0.0=Selectors, and patterns of keys to be read or written."},
+     .history = "6.2.0=Patterns of channels.|7.0.0=Selectors, and patterns of keys to be read or written.",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "users", .run = cmd_acl_users, .arity = 2, ACL_ROW_ADMIN, .since = "6.0.0",
      .summary = "Returns the names of all users.", .complexity = "O(N), N users", .syntax = "ACL USERS"},
     {.name = "whoami", .run = cmd_acl_whoami, .arity = 2, ACL_ROW, .since = "6.0.0",

@@ -66,6 +66,13 @@ static void cmd_echo(struct request *request)
     reply_bulk(request, request_arg(request, 1));
 }
 
+static bool select_find_databases(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    (void)args, (void)arg_count;
+    key_positions_add(positions, 1, 0);
+    return true;
+}
+
 static void cmd_select(struct request *request)
 {
     unsigned db;
@@ -618,8 +625,10 @@ static void cmd_client_help(struct request *request)
 static const struct command_row client_subcommands[] = {
     {.name = "caching", .run = cmd_client_caching, .arity = 3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Selects whether the keys of the next command are tracked.", .syntax = "CLIENT CACHING (YES|NO)"},
-    {.name = "capa", .run = cmd_client_capa, .arity = -3, CLIENT_ROW_MINE, .since = "8.0.0",
-     .summary = "Tells the server what the client knows.", .syntax = "CLIENT CAPA capability [capability ...]"},
+    {.name = "capa", .run = cmd_client_capa, .arity = -3, .access = ACCESS_FREE,
+     .flags = "noscript loading stale sentinel allow_busy", .categories = "@slow @connection", .group = "connection",
+     .complexity = "O(1)", .since = "8.0.0", .summary = "Tells the server what the client knows.",
+     .syntax = "CLIENT CAPA capability [capability ...]"},
     {.name = "getname", .run = cmd_client_getname, .arity = 2, CLIENT_ROW_MINE, .since = "2.6.9",
      .summary = "Returns the name of the connection.", .syntax = "CLIENT GETNAME"},
     {.name = "getredir", .run = cmd_client_getredir, .arity = 2, CLIENT_ROW_MINE, .since = "6.0.0",
@@ -647,14 +656,15 @@ static const struct command_row client_subcommands[] = {
      .arg_since = "TYPE:5.0.0 ID:6.2.0", .tips = "nondeterministic_output",
      .history = "2.8.12=The field id.|5.0.0=The option TYPE.|6.0.0=The field user.|6.2.0=The option ID, and the fields "
                 "laddr, argv-mem, tot-mem and redir.|7.0.0=The fields resp, multi-mem, rbs and rbp.|"
-                "7.0.3=The field ssub."},
+                "7.0.3=The field ssub.|7.2.0=The fields lib-name and lib-ver.|7.4.0=The field watch.|"
+                "8.0.0=The field io-thread."},
     {.name = "no-evict", .run = cmd_client_no_evict, .arity = 3, CLIENT_ROW_ADMIN, .since = "7.0.0",
      .summary = "Protects the connection from eviction.", .complexity = "O(1)",
      .syntax = "CLIENT NO-EVICT (ON|OFF)"},
     {.name = "no-touch", .run = cmd_client_no_touch, .arity = 3, CLIENT_ROW_MINE, .since = "7.2.0",
      .summary = "Selects whether commands of the connection update the last use of keys.",
      .syntax = "CLIENT NO-TOUCH (ON|OFF)"},
-    {.name = "pause", .run = cmd_client_pause, .arity = -3, CLIENT_ROW_ADMIN, .since = "2.9.50",
+    {.name = "pause", .run = cmd_client_pause, .arity = -3, CLIENT_ROW_ADMIN, .since = "3.0.0",
      .summary = "Suspends all commands, or those that write, for a time.", .complexity = "O(1)",
      .syntax = "CLIENT PAUSE timeout [WRITE|ALL]", .arg_since = "mode:6.2.0",
      .history = "6.2.0=CLIENT PAUSE WRITE, and the word mode."},
@@ -662,10 +672,11 @@ static const struct command_row client_subcommands[] = {
      .summary = "Selects whether the server replies to the connection.", .syntax = "CLIENT REPLY (ON|OFF|SKIP)"},
     {.name = "setinfo", .run = cmd_client_setinfo, .arity = 4, CLIENT_ROW_MINE, .since = "7.2.0",
      .summary = "Sets the name or version of the client library.",
-     .syntax = "CLIENT SETINFO (lib-name libname|lib-ver libver)",
+     .syntax = "CLIENT SETINFO (LIB-NAME libname|LIB-VER libver)",
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "setname", .run = cmd_client_setname, .arity = 3, CLIENT_ROW_MINE, .since = "2.6.9",
-     .summary = "Sets the name of the connection.", .syntax = "CLIENT SETNAME connection-name"},
+     .summary = "Sets the name of the connection.", .syntax = "CLIENT SETNAME connection-name",
+     .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "tracking", .run = cmd_client_tracking, .arity = -3, CLIENT_ROW_MINE, .since = "6.0.0",
      .summary = "Switches client-side caching of the connection on or off.",
      .syntax = "CLIENT TRACKING (ON|OFF) [REDIRECT client-id] [PREFIX prefix [PREFIX prefix ...]] [BCAST] [OPTIN] "
@@ -731,9 +742,10 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "quit", .run = cmd_quit, .arity = -1, .access = ACCESS_FREE,
-        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi subscribed",
+        .flags = "noscript loading stale fast no_auth allow_busy unqueued ends_multi subscribed deprecated",
         .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
-        .summary = "Closes the connection.", .complexity = "O(1)", .syntax = "QUIT",
+        .summary = "Closes the connection.", .complexity = "O(1)", .syntax = "QUIT", .deprecated_since = "7.2.0",
+        .replaced_by = "just closing the connection",
     },
     {
         .name = "replping", .run = cmd_ping, .arity = -1, .access = ACCESS_FREE, .flags = "stale fast",
@@ -749,7 +761,8 @@ const struct command_row connection_commands[] = {
     },
     {
         .name = "select", .run = cmd_select, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale fast",
-        .categories = "@fast @connection", .group = "connection", .since = "1.0.0",
+        .categories = "@fast @connection", .group = "connection", .databases = DATABASES_CHOSEN,
+        .find_databases = select_find_databases, .since = "1.0.0",
         .summary = "Selects the database of the connection.", .complexity = "O(1)", .syntax = "SELECT index",
     },
     {0},

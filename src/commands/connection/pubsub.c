@@ -192,9 +192,11 @@ static void cmd_pubsub_help(struct request *request)
 
 #define PUBSUB_ROW \
     .access = ACCESS_FREE, .flags = "pubsub loading stale", .categories = "@pubsub @slow", .group = "pubsub"
-#define SUBSCRIBE_ROW                                                                    \
-    .access = ACCESS_FREE, .flags = "pubsub noscript loading stale sentinel subscribed", \
+#define PUBSUB_CLIENT_ROW(more_)                                                               \
+    .access = ACCESS_FREE, .flags = "pubsub noscript loading stale sentinel subscribed" more_, \
     .categories = "@pubsub @slow", .group = "pubsub"
+#define SUBSCRIBE_ROW PUBSUB_CLIENT_ROW(" denyoom")
+#define UNSUBSCRIBE_ROW PUBSUB_CLIENT_ROW("")
 
 /* clang-format off */
 static const struct command_row pubsub_subcommands[] = {
@@ -244,7 +246,7 @@ const struct command_row pubsub_commands[] = {
         .subcommands = pubsub_subcommands,
     },
     {
-        .name = "punsubscribe", .run = cmd_punsubscribe, .arity = -1, SUBSCRIBE_ROW, .since = "2.0.0",
+        .name = "punsubscribe", .run = cmd_punsubscribe, .arity = -1, UNSUBSCRIBE_ROW, .since = "2.0.0",
         .summary = "Unsubscribes from patterns, or from all of them.",
         .complexity = "O(N) where N is the number of patterns", .syntax = "PUNSUBSCRIBE [pattern ...]",
     },
@@ -268,13 +270,13 @@ const struct command_row pubsub_commands[] = {
         .syntax = "SUBSCRIBE channel [channel ...]",
     },
     {
-        .name = "sunsubscribe", .run = cmd_sunsubscribe, .arity = -1, SUBSCRIBE_ROW,
+        .name = "sunsubscribe", .run = cmd_sunsubscribe, .arity = -1, UNSUBSCRIBE_ROW,
         .keys = "NOT_KEY@index:1@range:-1,1,0", .since = "7.0.0",
         .summary = "Unsubscribes from sharded channels, or from all of them.",
         .complexity = "O(N) where N is the number of channels", .syntax = "SUNSUBSCRIBE [shardchannel ...]",
     },
     {
-        .name = "unsubscribe", .run = cmd_unsubscribe, .arity = -1, SUBSCRIBE_ROW, .since = "2.0.0",
+        .name = "unsubscribe", .run = cmd_unsubscribe, .arity = -1, UNSUBSCRIBE_ROW, .since = "2.0.0",
         .summary = "Unsubscribes from channels, or from all of them.",
         .complexity = "O(N) where N is the number of channels", .syntax = "UNSUBSCRIBE [channel ...]",
     },

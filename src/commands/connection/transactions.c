@@ -18,7 +18,7 @@ static void cmd_multi(struct request *request)
         reply_error(request, "ERR MULTI calls can not be nested");
         return;
     }
-    client->transaction = transaction_create();
+    client->transaction = transaction_create(client->db);
     reply_ok(request);
 }
 

@@ -160,6 +160,13 @@ static void reply_same_object(struct request *request)
     reply_error(request, "ERR source and destination objects are the same");
 }
 
+static bool move_find_databases(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    (void)args, (void)arg_count;
+    key_positions_add(positions, 2, 0);
+    return true;
+}
+
 static void cmd_move(struct request *request)
 {
     const struct key *key = &request->keys[0];
@@ -177,6 +184,19 @@ static void cmd_move(struct request *request)
     }
     move_value(request, db, key, "move_from", "move_to");
     reply_int(request, 1);
+}
+
+/* All that are given, as the last one counts. */
+static bool copy_find_databases(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    for (uint32_t i = 3; i < arg_count; i++) {
+        if (slice_equal_text_nocase(args[i], "REPLACE"))
+            continue;
+        if (!slice_equal_text_nocase(args[i], "DB") || i + 1 == arg_count)
+            return false;
+        key_positions_add(positions, ++i, 0);
+    }
+    return true;
 }
 
 static bool parse_copy_options(struct request *request, unsigned *db, bool *replace)
@@ -418,9 +438,11 @@ const struct command_row keys_commands[] = {
     KEYS_ROW("copy", cmd_copy, -3, "write denyoom", "@keyspace @write @slow",
              "RO,ACCESS@index:1@range:0,1,0 OW,UPDATE@index:2@range:0,1,0", "6.2.0",
              "O(N) for N elements of a value, O(1) for a string",
-             "COPY source destination [DB destination-db] [REPLACE]", "Copies a value to another key."),
+             "COPY source destination [DB destination-db] [REPLACE]", "Copies a value to another key.",
+             .find_databases = copy_find_databases),
     KEYS_ROW("move", cmd_move, 3, "write fast", "@keyspace @write @fast", "RW,ACCESS,UPDATE@index:1@range:0,1,0",
-             "1.0.0", "O(1)", "MOVE key db", "Moves a key to another database."),
+             "1.0.0", "O(1)", "MOVE key db", "Moves a key to another database.",
+             .find_databases = move_find_databases),
     {.name = "object", .arity = -2, .access = ACCESS_STRIPED, .categories = "@slow", .group = "generic",
      .since = "2.2.3", .summary = "Container for commands about the internals of values.", .complexity = "O(1)",
      .syntax = "OBJECT subcommand [arg ...]", .subcommands = object_commands},

@@ -175,6 +175,14 @@ static bool parse_db(struct request *request, uint32_t index, const char *error,
     return false;
 }
 
+static bool swapdb_find_databases(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
+{
+    (void)args, (void)arg_count;
+    key_positions_add(positions, 1, 0);
+    key_positions_add(positions, 2, 0);
+    return true;
+}
+
 static void cmd_swapdb(struct request *request)
 {
     int64_t most = (int64_t)request->access->store->database_count - 1, first, second;
@@ -202,7 +210,8 @@ const struct command_row scan_commands[] = {
      .since = "2.8.0", .summary = "Iterates over the keys of the database.",
      .complexity = "O(1) for each step, O(N) for all N keys",
      .syntax = "SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]", .arg_since = "TYPE:6.0.0",
-     .history = "6.0.0=The option `TYPE`.", .tips = "nondeterministic_output request_policy:special"},
+     .history = "6.0.0=The option `TYPE`.",
+     .tips = "nondeterministic_output request_policy:special response_policy:special"},
     {.name = "keys", .run = cmd_keys, .arity = 2, .access = ACCESS_EXCLUSIVE, .flags = "readonly",
      .categories = "@keyspace @read @slow @dangerous", .group = "generic", .since = "1.0.0",
      .summary = "Returns all keys that match a pattern.", .complexity = "O(N) for N keys in the database",
@@ -210,7 +219,8 @@ const struct command_row scan_commands[] = {
     {.name = "randomkey", .run = cmd_randomkey, .arity = 1, .access = ACCESS_WALK,
      .flags = "readonly touches_arbitrary_keys", .categories = "@keyspace @read @slow", .group = "generic",
      .since = "1.0.0", .summary = "Returns a random key of the database.",
-     .complexity = "O(1)", .syntax = "RANDOMKEY", .tips = "request_policy:all_shards nondeterministic_output"},
+     .complexity = "O(1)", .syntax = "RANDOMKEY",
+     .tips = "request_policy:all_shards response_policy:special nondeterministic_output"},
     {.name = "dbsize", .run = cmd_dbsize, .arity = 1, .access = ACCESS_FREE, .flags = "readonly fast",
      .categories = "@keyspace @read @fast", .group = "server", .since = "1.0.0",
      .summary = "Returns how many keys the database has.", .complexity = "O(1)", .syntax = "DBSIZE",
@@ -222,8 +232,9 @@ const struct command_row scan_commands[] = {
      .history = "4.0.0=`ASYNC`, which frees the memory in the background.|6.2.0=`SYNC`, the opposite.",
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
     {.name = "flushall", .run = cmd_flushall, .arity = -1, .access = ACCESS_EXCLUSIVE, .flags = "write",
-     .categories = "@keyspace @write @slow @dangerous", .group = "server", .since = "1.0.0",
-     .summary = "Deletes all keys of all databases.", .complexity = "O(N) for N keys in all databases",
+     .categories = "@keyspace @write @slow @dangerous", .group = "server", .databases = DATABASES_ALL,
+     .since = "1.0.0", .summary = "Deletes all keys of all databases.",
+     .complexity = "O(N) for N keys in all databases",
      .syntax = "FLUSHALL [ASYNC|SYNC]", .arg_since = "ASYNC:4.0.0 SYNC:6.2.0",
      .history = "4.0.0=`ASYNC`, which frees the memory in the background.|6.2.0=`SYNC`, the opposite.",
      .tips = "request_policy:all_shards response_policy:all_succeeded"},
@@ -232,7 +243,8 @@ const struct command_row scan_commands[] = {
      .since = "7.0.0", .summary = "Tells that a flush came too late to some server, by its stamp.",
      .complexity = "O(N) for N keys in the database", .syntax = "KEYDB.OP.FLUSHED stamp"},
     {.name = "swapdb", .run = cmd_swapdb, .arity = 3, .access = ACCESS_EXCLUSIVE, .flags = "write fast",
-     .categories = "@keyspace @write @fast @dangerous", .group = "server", .since = "4.0.0",
+     .categories = "@keyspace @write @fast @dangerous", .group = "server", .databases = DATABASES_NAMED,
+     .find_databases = swapdb_find_databases, .since = "4.0.0",
      .summary = "Exchanges two databases.", .complexity = "O(N) for N stripes and the keys that are watched in them",
      .syntax = "SWAPDB index1 index2"},
     {.name = NULL},

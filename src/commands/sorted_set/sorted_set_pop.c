@@ -216,14 +216,14 @@ const struct command_row sorted_set_pop_commands[] = {
      .complexity = "O(K)+O(M*log(N)) for K keys and M members out of N",
      .syntax = "ZMPOP numkeys key [key ...] (MIN|MAX) [COUNT count]"},
     {.name = "bzpopmin", .run = cmd_bzpopmin, .arity = -3, .access = ACCESS_STRIPED,
-     .flags = "write noscript blocking fast alone", .categories = "@write @sortedset @fast @blocking",
+     .flags = "write blocking fast alone", .categories = "@write @sortedset @fast @blocking",
      .keys = "RW,ACCESS,DELETE@index:1@range:-2,1,0", .group = "sorted-set", .since = "5.0.0",
      .summary = "Removes and returns the member with the lowest score of the first sorted set that is not empty. "
                 "Blocks until there is one.",
      .complexity = "O(log(N)) for N members", .syntax = "BZPOPMIN key [key ...] timeout",
      .history = "6.0.0=A timeout may be a fraction of a second."},
     {.name = "bzpopmax", .run = cmd_bzpopmax, .arity = -3, .access = ACCESS_STRIPED,
-     .flags = "write noscript blocking fast alone", .categories = "@write @sortedset @fast @blocking",
+     .flags = "write blocking fast alone", .categories = "@write @sortedset @fast @blocking",
      .keys = "RW,ACCESS,DELETE@index:1@range:-2,1,0", .group = "sorted-set", .since = "5.0.0",
      .summary = "Removes and returns the member with the highest score of the first sorted set that is not empty. "
                 "Blocks until there is one.",

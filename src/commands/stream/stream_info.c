@@ -289,7 +289,9 @@ static const struct command_row info_subcommands[] = {
      .complexity = "O(1); FULL: O(N) for N entries, groups, consumers and records told",
      .syntax = "XINFO STREAM key [FULL [COUNT count]]",
      .history = "6.0.0=The option `FULL`.|7.0.0=Ids of the first entry and of the last one deleted, "
-                "entries added and read, the lag.|8.6.0=What is known of producers (`XADD IDMP`)."},
+                "entries added and read, the lag.|"
+                "7.2.0=The time `active-time`; `seen-time` has another meaning.|"
+                "8.6.0=What is known of producers (`XADD IDMP`)."},
     {.name = "groups", .run = cmd_xinfo_groups, .arity = 3, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
      .summary = "Returns the consumer groups of a stream.", .complexity = "O(N) for N groups",
@@ -298,7 +300,8 @@ static const struct command_row info_subcommands[] = {
     {.name = "consumers", .run = cmd_xinfo_consumers, .arity = 4, .access = ACCESS_STRIPED, .flags = "readonly alone",
      .categories = "@read @stream @slow", .keys = "RO,ACCESS@index:2@range:0,1,0", .group = "stream", .since = "5.0.0",
      .summary = "Returns the consumers of a group.", .complexity = "O(N) for N consumers",
-     .syntax = "XINFO CONSUMERS key group", .tips = "nondeterministic_output"},
+     .syntax = "XINFO CONSUMERS key group", .history = "7.2.0=The field `inactive`; `idle` has another meaning.",
+     .tips = "nondeterministic_output"},
     {.name = "help", .run = cmd_xinfo_help, .arity = 2, .access = ACCESS_FREE, .flags = "loading stale",
      .categories = "@stream @slow", .group = "stream", .since = "5.0.0", .summary = "Explains the subcommands.",
      .complexity = "O(1)", .syntax = "XINFO HELP"},

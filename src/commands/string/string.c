@@ -211,7 +211,7 @@ static bool set_find_keys(const struct slice *args, uint32_t arg_count, struct k
 static bool delex_find_keys(const struct slice *args, uint32_t arg_count, struct key_positions *positions)
 {
     (void)args;
-    key_positions_add(positions, 1, KEY_RW | KEY_DELETE | (arg_count > 2 ? KEY_ACCESS : 0));
+    key_positions_add(positions, 1, arg_count > 2 ? KEY_RW | KEY_ACCESS | KEY_DELETE : KEY_RM | KEY_DELETE);
     return true;
 }
 
@@ -755,14 +755,19 @@ const struct command_row string_commands[] = {
                "Sets a string, and overwrites a value of any type.",
                .arg_since = "condition:2.6.12 GET:6.2.0 EX:2.6.12 PX:2.6.12 EXAT:6.2.0 PXAT:6.2.0 KEEPTTL:6.0.0",
                .history = "2.6.12=The options `EX`, `PX`, `NX` and `XX`.|6.0.0=The option `KEEPTTL`.|"
-                          "6.2.0=The options `GET`, `EXAT` and `PXAT`.|7.0.0=`NX` and `GET` may stand together.",
+                          "6.2.0=The options `GET`, `EXAT` and `PXAT`.|7.0.0=`NX` and `GET` may stand together.|"
+                          "8.4.0=The options `IFEQ`, `IFNE`, `IFDEQ` and `IFDNE`.",
                .key_notes = "`GET` makes it RW and ACCESS.", .find_keys = set_find_keys),
-    STRING_ROW("setnx", cmd_setnx, 3, "write denyoom fast", "@write @string @fast", KEY_SPEC("OW,INSERT"), "1.0.0",
-               "O(1)", "SETNX key value", "Sets a string if the key does not exist."),
-    STRING_ROW("setex", cmd_setex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.0.0", "O(1)",
-               "SETEX key seconds value", "Sets a string with a deadline in seconds from now."),
-    STRING_ROW("psetex", cmd_psetex, 4, "write denyoom", "@write @string @slow", KEY_SPEC("OW,UPDATE"), "2.6.0", "O(1)",
-               "PSETEX key milliseconds value", "Sets a string with a deadline in milliseconds from now."),
+    STRING_ROW("setnx", cmd_setnx, 3, "write denyoom fast deprecated", "@write @string @fast", KEY_SPEC("OW,INSERT"),
+               "1.0.0", "O(1)", "SETNX key value", "Sets a string if the key does not exist.",
+               .deprecated_since = "2.6.12", .replaced_by = "`SET` with the `NX` argument"),
+    STRING_ROW("setex", cmd_setex, 4, "write denyoom deprecated", "@write @string @slow", KEY_SPEC("OW,UPDATE"),
+               "2.0.0", "O(1)", "SETEX key seconds value", "Sets a string with a deadline in seconds from now.",
+               .deprecated_since = "2.6.12", .replaced_by = "`SET` with the `EX` argument"),
+    STRING_ROW("psetex", cmd_psetex, 4, "write denyoom deprecated", "@write @string @slow", KEY_SPEC("OW,UPDATE"),
+               "2.6.0", "O(1)", "PSETEX key milliseconds value",
+               "Sets a string with a deadline in milliseconds from now.", .deprecated_since = "2.6.12",
+               .replaced_by = "`SET` with the `PX` argument"),
     STRING_ROW("getset", cmd_getset, 3, "write denyoom fast deprecated", "@write @string @fast",
                KEY_SPEC("RW,ACCESS,UPDATE"), "1.0.0", "O(1)", "GETSET key value",
                "Sets a string and returns its old value.", .deprecated_since = "6.2.0",
@@ -775,7 +780,7 @@ const struct command_row string_commands[] = {
                "8.4.0", "O(1); O(N) for N bytes of the string where its digest is compared",
                "DELEX key [IFEQ ifeq-value|IFNE ifne-value|IFDEQ ifdeq-digest|IFDNE ifdne-digest]",
                "Deletes a key, if it is a string as the condition wants it.",
-               .key_notes = "A condition makes it ACCESS.", .find_keys = delex_find_keys),
+               .key_notes = "Without a condition it is RM, with one ACCESS, too.", .find_keys = delex_find_keys),
     STRING_ROW("delifeq", cmd_delifeq, 3, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,DELETE"), "9.0.0",
                "O(1)", "DELIFEQ key value", "Deletes a string if it is this one."),
     STRING_ROW("getex", cmd_getex, -2, "write fast", "@write @string @fast", KEY_SPEC("RW,ACCESS,UPDATE"), "6.2.0",
@@ -805,8 +810,7 @@ const struct command_row string_commands[] = {
                .tips = "request_policy:multi_shard response_policy:all_succeeded"),
     STRING_ROW("msetnx", cmd_msetnx, -3, "write denyoom", "@write @string @slow", "OW,INSERT@index:1@range:-1,2,0",
                "1.0.1", "O(N) for N keys", "MSETNX key value [key value ...]",
-               "Sets several strings if none of the keys exists.",
-               .tips = "request_policy:multi_shard response_policy:agg_min"),
+               "Sets several strings if none of the keys exists."),
     STRING_ROW("msetex", cmd_msetex, -4, "write denyoom movablekeys", "@write @string @slow",
                "OW,UPDATE@index:1@keynum:0,1,2", "8.4.0", "O(N) for N keys",
                "MSETEX numkeys key value [key value ...] [NX|XX] "

@@ -15,6 +15,10 @@
 #include "server/pubsub/pubsub.h"
 #include "server/core/transaction.h"
 
+#include <stdio.h>
+
+enum { USER_BYTES_SHOWN = 256 };
+
 /* --------------------------------------------------------------------------------------------------------- whose -- */
 
 static void set_user(struct client *client, struct acl_user *user)
@@ -165,6 +169,9 @@ static void show_command(struct client *client, const struct command *command)
 static void count_refusal(struct worker *worker, enum acl_verdict verdict)
 {
     switch (verdict) {
+    case ACL_DENIED_DATABASE:
+        counter_add(&worker->stats.acl_denied_database, 1);
+        break;
     case ACL_DENIED_COMMAND:
         counter_add(&worker->stats.acl_denied_command, 1);
         break;
@@ -180,17 +187,18 @@ static void count_refusal(struct worker *worker, enum acl_verdict verdict)
 }
 
 void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
-                      const struct command *command, const struct slice *args)
+                      const struct command *running, const struct command *command, const struct slice *args)
 {
-    static const enum acl_reason reasons[] = {[ACL_DENIED_COMMAND] = ACL_REASON_COMMAND,
+    static const enum acl_reason reasons[] = {[ACL_DENIED_DATABASE] = ACL_REASON_DATABASE,
+                                              [ACL_DENIED_COMMAND] = ACL_REASON_COMMAND,
                                               [ACL_DENIED_KEY] = ACL_REASON_KEY,
                                               [ACL_DENIED_CHANNEL] = ACL_REASON_CHANNEL};
-    struct slice object = decision.verdict == ACL_DENIED_COMMAND ? command->full_name : args[decision.arg_index];
+    struct slice object = decision.arg_index == 0 ? command->full_name : args[decision.arg_index];
 
     client_assert_owned(client);
     assert(decision.verdict != ACL_ALLOWED);
     count_refusal(client->worker, decision.verdict);
-    show_command(client, command);
+    show_command(client, running);
     acl_log_add(reasons[decision.verdict], context, object, acl_client_name(client), client,
                 worker_now_ms(client->worker));
 }
@@ -204,35 +212,45 @@ void acl_note_wrong_password(const struct request *request, struct slice user)
                 user, request->client, worker_now_ms(request->worker));
 }
 
+/* What follows NOPERM; the texts may be cut to the room. */
+static void print_refusal(struct slice user, const struct command *command, struct acl_decision decision,
+                          char room[ACL_REFUSAL_SPACE])
+{
+    static const char *const objects[] =
+        {[ACL_DENIED_DATABASE] = "database", [ACL_DENIED_KEY] = "a key", [ACL_DENIED_CHANNEL] = "a channel"};
+
+    if (decision.verdict == ACL_DENIED_COMMAND)
+        snprintf(room, ACL_REFUSAL_SPACE, "User %.*s has no permissions to run the '%.*s' command",
+                 (int)MIN(user.size, (size_t)USER_BYTES_SHOWN), user.data, (int)command->full_name.size,
+                 command->full_name.data);
+    else
+        snprintf(room, ACL_REFUSAL_SPACE, "No permissions to access %s", objects[decision.verdict]);
+}
+
 static void reply_refusal(struct request *request, struct slice user, struct acl_decision decision)
 {
-    switch (decision.verdict) {
-    case ACL_DENIED_COMMAND:
-        reply_errorf(request, "%sNOPERM User %.*s has no permissions to run the '%.*s' command",
-                     request->command->row->access == ACCESS_TRANSACTION ? REFUSED_EXEC : "", (int)user.size, user.data,
-                     (int)request->command->full_name.size, request->command->full_name.data);
-        break;
-    case ACL_DENIED_KEY:
-        reply_error(request, "NOPERM No permissions to access a key");
-        break;
-    case ACL_DENIED_CHANNEL:
-        reply_error(request, "NOPERM No permissions to access a channel");
-        break;
-    case ACL_ALLOWED:
-        break;
-    }
+    char text[ACL_REFUSAL_SPACE];
+
+    print_refusal(user, request->command, decision, text);
+    reply_errorf(request, "%sNOPERM %s",
+                 decision.verdict == ACL_DENIED_COMMAND && request->command->row->access == ACCESS_TRANSACTION
+                     ? REFUSED_EXEC
+                     : "",
+                 text);
 }
 
 bool acl_refuses(struct request *request)
 {
     struct client *client = request->client;
-    struct acl_decision decision = acl_check(client->card.user, request->command, request->args, request->arg_count);
+    const unsigned db = client->transaction != NULL ? transaction_db(client->transaction) : client->db;
+    struct acl_decision decision = acl_check(client->card.user, db, request->command, request->args,
+                                             request->arg_count);
 
     client_assert_owned(client);
     if (decision.verdict == ACL_ALLOWED)
         return false;
     acl_note_refusal(client, decision, client->transaction != NULL ? ACL_CONTEXT_MULTI : ACL_CONTEXT_TOPLEVEL,
-                     request->command, request->args);
+                     request->command, request->command, request->args);
     reply_refusal(request, acl_client_name(client), decision);
     return true;
 }
@@ -241,16 +259,17 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
                         uint32_t arg_count)
 {
     static const char *const reasons[] = {
+        [ACL_DENIED_DATABASE] = "no permission",
         [ACL_DENIED_COMMAND] = "no permission to execute the command or subcommand",
         [ACL_DENIED_KEY] = "no permission to touch the specified keys",
-        [ACL_DENIED_CHANNEL] = "no permission to access one of the channels used as arguments to the command",
+        [ACL_DENIED_CHANNEL] = "no permission to access one of the channels used as arguments",
     };
-    struct acl_decision decision = acl_check(exec->client->card.user, command, args, arg_count);
+    struct acl_decision decision = acl_check(exec->client->card.user, exec->client->db, command, args, arg_count);
 
     client_assert_owned(exec->client);
     if (decision.verdict == ACL_ALLOWED)
         return false;
-    acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, command, args);
+    acl_note_refusal(exec->client, decision, ACL_CONTEXT_MULTI, exec->command, command, args);
     reply_errorf(exec,
                  "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
                  "call. This command is no longer allowed for the following reason: %s",
@@ -258,26 +277,24 @@ bool acl_refuses_queued(struct request *exec, const struct command *command, con
     return true;
 }
 
-const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
-                                  uint32_t arg_count)
+const char *acl_refusal_in_script(const struct request *running, const struct command *command,
+                                  const struct slice *args, uint32_t arg_count, char room[ACL_REFUSAL_SPACE])
 {
-    static const char *const errors[] = {
-        [ACL_DENIED_COMMAND] = "ERR The user executing the script can't run this command or subcommand",
-        [ACL_DENIED_KEY] = "ERR The user executing the script can't access at least one of the keys mentioned in the "
-                           "command arguments",
-        [ACL_DENIED_CHANNEL] = "ERR The user executing the script can't publish to the channel mentioned in the "
-                               "command",
-    };
+    static const char before[] = "ERR ACL failure in script: ";
+    struct client *client = running->client;
     struct acl_decision decision;
+    char text[ACL_REFUSAL_SPACE];
 
     client_assert_owned(client);
     if (LIKELY((client->flags & CLIENT_RESTRICTED) == 0))
         return NULL;
-    decision = acl_check(client->card.user, command, args, arg_count);
+    decision = acl_check(client->card.user, client->db, command, args, arg_count);
     if (decision.verdict == ACL_ALLOWED)
         return NULL;
-    acl_note_refusal(client, decision, ACL_CONTEXT_LUA, command, args);
-    return errors[decision.verdict];
+    acl_note_refusal(client, decision, ACL_CONTEXT_LUA, running->command, command, args);
+    print_refusal(acl_client_name(client), command, decision, text);
+    snprintf(room, ACL_REFUSAL_SPACE, "%s%.*s", before, (int)(ACL_REFUSAL_SPACE - sizeof(before)), text);
+    return room;
 }
 
 bool acl_refuses_served(struct request *request, const struct acl_user *user, struct acl_decision *decision)
@@ -290,7 +307,7 @@ bool acl_refuses_served(struct request *request, const struct acl_user *user, st
         return false; /* it was asked when it came */
     now = acl_find(user->name);
     if (now != NULL && now->identity == user->identity)
-        *decision = acl_check(now, request->command, request->args, request->arg_count);
+        *decision = acl_check(now, request->db, request->command, request->args, request->arg_count);
     else
         decision->verdict = ACL_DENIED_COMMAND;
     acl_user_release(&now);
@@ -304,7 +321,7 @@ bool acl_client_may(const struct client *client, const struct command *command, 
                     uint32_t arg_count)
 {
     client_assert_owned(client);
-    return acl_check(client->card.user, command, args, arg_count).verdict == ACL_ALLOWED;
+    return acl_check(client->card.user, client->db, command, args, arg_count).verdict == ACL_ALLOWED;
 }
 
 bool acl_may_read_all_keys(const struct request *request)
@@ -313,7 +330,8 @@ bool acl_may_read_all_keys(const struct request *request)
 
     client_assert_owned(client);
     return (client->flags & CLIENT_RESTRICTED) == 0 ||
-           acl_may_all_keys(client->card.user, request->command, request->args, request->arg_count, ACL_READ);
+           acl_may_all_keys(client->card.user, request->db, request->command, request->args, request->arg_count,
+                            ACL_READ);
 }
 
 static bool admit(struct client *client)
@@ -346,9 +364,7 @@ const struct lifecycle acl_client_lifecycle = {
 };
 
 const struct info_row acl_client_info[] = {
-    INFO_STAT("acl_access_denied_auth", acl_denied_auth),
-    INFO_STAT("acl_access_denied_cmd", acl_denied_command),
-    INFO_STAT("acl_access_denied_key", acl_denied_key),
-    INFO_STAT("acl_access_denied_channel", acl_denied_channel),
-    {0},
+    INFO_STAT("acl_access_denied_auth", acl_denied_auth),   INFO_STAT("acl_access_denied_cmd", acl_denied_command),
+    INFO_STAT("acl_access_denied_key", acl_denied_key),     INFO_STAT("acl_access_denied_channel", acl_denied_channel),
+    INFO_STAT("acl_access_denied_db", acl_denied_database), {0},
 };

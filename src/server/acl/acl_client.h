@@ -44,9 +44,10 @@ bool acl_refuses(struct request *request);
 /* The same for a queued command that is about to run in EXEC. */
 bool acl_refuses_queued(struct request *exec, const struct command *command, const struct slice *args,
                         uint32_t arg_count);
-/* The same for a command that a script calls. Returns NULL, or the error for the script. */
-const char *acl_refusal_in_script(struct client *client, const struct command *command, const struct slice *args,
-                                  uint32_t arg_count);
+/* The same for a command that a script calls, which `running` runs. Returns NULL, or the error for the script. */
+enum { ACL_REFUSAL_SPACE = 512 };
+const char *acl_refusal_in_script(const struct request *running, const struct command *command,
+                                  const struct slice *args, uint32_t arg_count, char room[ACL_REFUSAL_SPACE]);
 /* The same for a blocked command that is about to be served, inside of the gate, possibly by another worker than its
  * client's. `user` is the client's user when it was blocked. The client's worker records the refusal (acl_note_refusal)
  * when the reply arrives. */
@@ -55,7 +56,8 @@ bool acl_client_may(const struct client *client, const struct command *command, 
                     uint32_t arg_count); /* does not count or log */
 /* True if the request's command may read keys that it does not name. */
 bool acl_may_read_all_keys(const struct request *request);
-/* Counts and logs a refusal. For a wrong password, `object` is the command and `user` the given name. */
+/* Counts and logs a refusal. The client is shown to run `running`: the command, or EXEC or the script around it. For a
+ * wrong password, `object` is the command and `user` the given name. */
 void acl_note_refusal(struct client *client, struct acl_decision decision, enum acl_context context,
-                      const struct command *command, const struct slice *args);
+                      const struct command *running, const struct command *command, const struct slice *args);
 void acl_note_wrong_password(const struct request *request, struct slice user);

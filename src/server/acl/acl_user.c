@@ -4,13 +4,17 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "server/acl/acl_options.h"
 #include "server/command/command.h"
 #include "server/command/command_words.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { DATABASES_PREFIX_BYTES = 3 };
 
 const char *acl_error_text(enum acl_error error)
 {
@@ -24,6 +28,7 @@ const char *acl_error_text(enum acl_error error)
         [ACL_ALL_CHANNELS_ALREADY] = "Adding a pattern after the * pattern (or the 'allchannels' flag) is not valid "
                                      "and does not have any effect. Try 'resetchannels' to start with an empty list "
                                      "of channels",
+        [ACL_DATABASE_RANGE] = "The provided database ID is out of range",
         [ACL_NO_SUCH_PASSWORD] = "The password you are trying to remove from the user does not exist",
         [ACL_BAD_HASH] = "The password hash must be exactly 64 characters and contain only lowercase hexadecimal "
                          "characters",
@@ -103,7 +108,8 @@ static size_t bits_size(void)
 static void selector_init(struct acl_selector *selector)
 {
     *selector = (struct acl_selector){.commands = mem_alloc_zero(bits_size() + sizeof(uint64_t)),
-                                      .has_all_channels = acl_channels_are_free()};
+                                      .has_all_channels = acl_channels_are_free(),
+                                      .has_all_databases = true};
 }
 
 static void first_args_clear(struct acl_selector *selector)
@@ -127,11 +133,18 @@ static void channels_clear(struct acl_selector *selector)
     selector->has_all_channels = false;
 }
 
+static void databases_clear(struct acl_selector *selector)
+{
+    ARRAY_FINI(&selector->databases);
+    selector->has_all_databases = false;
+}
+
 static void selector_fini(struct acl_selector *selector)
 {
     first_args_clear(selector);
     keys_clear(selector);
     channels_clear(selector);
+    databases_clear(selector);
     texts_clear(&selector->rules);
     mem_free(selector->commands);
 }
@@ -151,6 +164,7 @@ static void selector_copy(struct acl_selector *to, const struct acl_selector *fr
     *to = (struct acl_selector){.has_all_commands = from->has_all_commands,
                                 .has_all_keys = from->has_all_keys,
                                 .has_all_channels = from->has_all_channels,
+                                .has_all_databases = from->has_all_databases,
                                 .begins_with_all = from->begins_with_all,
                                 .commands = mem_copy(from->commands, bits_size())};
     for (uint32_t i = 0; i < from->first_args.count; i++)
@@ -158,6 +172,8 @@ static void selector_copy(struct acl_selector *to, const struct acl_selector *fr
     for (uint32_t i = 0; i < from->keys.count; i++)
         add_key(to, from->keys.items[i].text, from->keys.items[i].permissions);
     texts_copy(&to->channels, &from->channels);
+    for (uint32_t i = 0; i < from->databases.count; i++)
+        *ARRAY_PUSH(&to->databases) = from->databases.items[i];
     texts_copy(&to->rules, &from->rules);
 }
 
@@ -385,6 +401,60 @@ static enum acl_error apply_channel(struct acl_selector *selector, struct slice 
     return ACL_FINE;
 }
 
+static void allow_all_databases(struct acl_selector *selector)
+{
+    databases_clear(selector);
+    selector->has_all_databases = true;
+}
+
+static int compare_databases(const void *a, const void *b)
+{
+    const uint32_t *one = a, *other = b;
+
+    return (*one > *other) - (*one < *other);
+}
+
+/* Takes the next of the numbers, which commas separate. */
+static enum acl_error take_database(struct slice *numbers, uint32_t *database)
+{
+    const char *comma = memchr(numbers->data, ',', numbers->size);
+    struct slice text = slice_make(numbers->data, comma != NULL ? (size_t)(comma - numbers->data) : numbers->size);
+    int64_t number;
+
+    if (!number_parse_i64(text, &number))
+        return ACL_SYNTAX;
+    if (number < 0 || number > INT32_MAX)
+        return ACL_DATABASE_RANGE;
+    *database = (uint32_t)number;
+    *numbers = slice_skip(*numbers, comma != NULL ? text.size + 1 : text.size);
+    return comma != NULL && numbers->size == 0 ? ACL_SYNTAX : ACL_FINE;
+}
+
+/* "0,2": these instead of those there are. The server may have fewer: other files may say more then. */
+static enum acl_error apply_databases(struct acl_selector *selector, struct slice numbers)
+{
+    struct acl_selector fresh = {0}; /* only its databases are used */
+    enum acl_error error;
+    uint32_t kept = 0;
+
+    do {
+        error = numbers.size == 0 ? ACL_SYNTAX : take_database(&numbers, ARRAY_PUSH(&fresh.databases));
+    } while (error == ACL_FINE && numbers.size != 0);
+    if (error != ACL_FINE) {
+        databases_clear(&fresh);
+        return error;
+    }
+    qsort(fresh.databases.items, fresh.databases.count, sizeof(uint32_t), compare_databases);
+    for (uint32_t i = 0; i < fresh.databases.count; i++) {
+        if (kept == 0 || fresh.databases.items[kept - 1] != fresh.databases.items[i])
+            fresh.databases.items[kept++] = fresh.databases.items[i];
+    }
+    fresh.databases.count = kept;
+    databases_clear(selector);
+    selector->databases = fresh.databases;
+    return ACL_FINE;
+}
+
 /* Applies rules that are also allowed inside "( ... )". */
 static enum acl_error selector_apply(struct acl_selector *selector, struct slice rule)
 {
@@ -415,6 +485,12 @@ static enum acl_error selector_apply(struct acl_selector *selector, struct slice
         return apply_channel(selector, SLICE("*"));
     else if (slice_equal_text_nocase(rule, "resetchannels"))
         channels_clear(selector);
+    else if (slice_equal_text_nocase(slice_make(rule.data, MIN(rule.size, DATABASES_PREFIX_BYTES)), "db="))
+        return apply_databases(selector, slice_skip(rule, DATABASES_PREFIX_BYTES));
+    else if (slice_equal_text_nocase(rule, "resetdbs"))
+        databases_clear(selector);
+    else if (slice_equal_text_nocase(rule, "alldbs"))
+        allow_all_databases(selector);
     else
         return ACL_SYNTAX;
     return ACL_FINE;
@@ -638,8 +714,8 @@ void acl_user_seal(struct acl_user *user)
         for (uint32_t id = 0; id < command_count(); id++)
             selector->has_all_commands = selector->has_all_commands &&
                                          (selector->commands[id / 64] >> (id % 64) & 1) != 0;
-        user->may_everything = user->may_everything ||
-                               (selector->has_all_commands && has_all_keys(selector) && selector->has_all_channels);
+        user->may_everything = user->may_everything || (selector->has_all_commands && has_all_keys(selector) &&
+                                                        selector->has_all_channels && selector->has_all_databases);
     }
 }
 
@@ -823,6 +899,27 @@ void acl_selector_print_channels(const struct acl_selector *selector, struct buf
         print_word(buffer, "&", selector->channels.items[i], start);
 }
 
+void acl_selector_print_databases(const struct acl_selector *selector, struct buffer *buffer)
+{
+    if (selector->has_all_databases)
+        buffer_append_text(buffer, "alldbs");
+    for (uint32_t i = 0; i < selector->databases.count; i++) {
+        buffer_append_text(buffer, i == 0 ? "db=" : ",");
+        buffer_append_u64(buffer, selector->databases.items[i]);
+    }
+}
+
+/* Nothing for all of them: servers that do not know these rules read it, too. */
+static void print_database_rules(const struct acl_selector *selector, struct buffer *buffer)
+{
+    if (selector->has_all_databases)
+        return;
+    if (selector->databases.count == 0)
+        buffer_append_text(buffer, "resetdbs");
+    acl_selector_print_databases(selector, buffer);
+    buffer_append_char(buffer, ' ');
+}
+
 static void print_selector(const struct acl_selector *selector, struct buffer *buffer)
 {
     size_t start = buffer->size;
@@ -836,6 +933,7 @@ static void print_selector(const struct acl_selector *selector, struct buffer *b
     acl_selector_print_channels(selector, buffer);
     if (buffer->size != start)
         buffer_append_char(buffer, ' ');
+    print_database_rules(selector, buffer);
     acl_selector_print_commands(selector, buffer);
 }
 

@@ -1,7 +1,8 @@
 /* An ACL user as a value: name, passwords and permissions.
  *
  *     user = flags, passwords, selectors          a command is allowed if one of the selectors allows it
- *     selector = commands, keys, channels         the first is the user's own, others are written in "( ... )"
+ *     selector = commands, keys, channels, databases
+ *                                                 the first is the user's own, others are written in "( ... )"
  *
  * A user is created or copied, changed by rules while only one thread has it, sealed, and published (acl.h). After that
  * only its reference count and the mark for a newer version change. So a thread that holds a reference reads it without
@@ -49,7 +50,7 @@ struct acl_first_arg {
 
 struct acl_selector {
     bool has_all_commands; /* every bit is set */
-    bool has_all_keys, has_all_channels;
+    bool has_all_keys, has_all_channels, has_all_databases;
     bool begins_with_all; /* the rules on commands begin with +@all, otherwise with -@all */
     uint64_t *commands;   /* one bit for each command id: allowed with any arguments */
     struct {
@@ -61,7 +62,11 @@ struct acl_selector {
         uint32_t count, capacity;
     } keys;                    /* empty if has_all_keys */
     struct acl_texts channels; /* patterns; empty if has_all_channels */
-    struct acl_texts rules;    /* on commands: "+@read", "-get", "+config|get" */
+    struct {
+        uint32_t *items; /* ascending */
+        uint32_t count, capacity;
+    } databases;            /* empty if has_all_databases */
+    struct acl_texts rules; /* on commands: "+@read", "-get", "+config|get" */
 };
 
 struct acl_user {
@@ -86,13 +91,14 @@ enum acl_error {
     ACL_NESTED_FIRST_ARG,
     ACL_ALL_KEYS_ALREADY,
     ACL_ALL_CHANNELS_ALREADY,
+    ACL_DATABASE_RANGE,
     ACL_NO_SUCH_PASSWORD,
     ACL_BAD_HASH
 };
 const char *acl_error_text(enum acl_error error);
 
-/* Creates a user: off, without password, nothing allowed (channels as acl-pubsub-default says). The registry of
- * commands must be set up. */
+/* Creates a user: off, without password, nothing allowed (channels as acl-pubsub-default says) in all databases. The
+ * registry of commands must be set up. */
 struct acl_user *acl_user_create(struct slice name);
 struct acl_user *acl_user_create_default(void); /* the initial default user: on, nopass, everything allowed */
 struct acl_user *acl_user_copy(const struct acl_user *user); /* not sealed; the same identity */
@@ -132,3 +138,5 @@ void acl_user_print_rules(const struct acl_user *user, struct buffer *buffer); /
 void acl_selector_print_commands(const struct acl_selector *selector, struct buffer *buffer);
 void acl_selector_print_keys(const struct acl_selector *selector, struct buffer *buffer);
 void acl_selector_print_channels(const struct acl_selector *selector, struct buffer *buffer);
+/* "alldbs", or "db=0,2", or nothing. */
+void acl_selector_print_databases(const struct acl_selector *selector, struct buffer *buffer);

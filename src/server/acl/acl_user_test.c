@@ -179,7 +179,7 @@ static enum acl_verdict verdict_of(const char *rules, const char *line)
     while (acl_rule_next(&reader, &rule))
         assert_int_equal(ACL_FINE, acl_user_apply(user, rule));
     acl_user_seal(user);
-    decision = acl_check(user, command_find(words[0]), words, (uint32_t)counts[1]);
+    decision = acl_check(user, 1, command_find(words[0]), words, (uint32_t)counts[1]);
     acl_user_release(&user);
     return decision.verdict;
 }
@@ -213,6 +213,16 @@ static void checks(void **state)
         {"+get ~a ( ~b +set )", "get b", ACL_DENIED_KEY},
         {"~* &* +@all", "set a 1", ACL_ALLOWED},
         {"%RW~* &* +@all", "set a 1", ACL_ALLOWED},
+        {"%RW~* &* +@all db=1", "set a 1", ACL_ALLOWED},
+        {"%RW~* &* +@all db=0,2", "set a 1", ACL_DENIED_DATABASE},
+        {"%RW~* &* +@all resetdbs", "set a 1", ACL_DENIED_DATABASE},
+        {"%RW~* &* +@all resetdbs", "publish a 1", ACL_ALLOWED},
+        {"%RW~* &* +@all resetdbs", "auth a", ACL_ALLOWED},
+        {"resetdbs", "get a", ACL_DENIED_DATABASE},
+        {"resetdbs alldbs", "get a", ACL_DENIED_COMMAND},
+        {"~* +get db=0 (~* +set db=1)", "set a 1", ACL_ALLOWED},
+        {"~* +get db=0 (~* +set db=1)", "get a", ACL_DENIED_COMMAND},
+        {"~b +get db=1 (~a +get db=0)", "get a", ACL_DENIED_KEY},
     };
 
     (void)state;
@@ -222,12 +232,50 @@ static void checks(void **state)
     }
 }
 
+static void check_databases(const char *rules, const char *shown, const char *line)
+{
+    struct acl_user *user = acl_user_create(SLICE("u")), *copy;
+    struct buffer databases = {0}, text = {0};
+
+    for (const char *at = rules; *at != '\0'; at += strspn(at, " ")) {
+        assert_int_equal(ACL_FINE, acl_user_apply(user, slice_make(at, strcspn(at, " "))));
+        at += strcspn(at, " ");
+    }
+    acl_selector_print_databases(&user->selectors[0], &databases);
+    assert_string_equal(shown, buffer_text(&databases));
+    acl_user_print_rules(user, &text);
+    assert_string_equal(line, buffer_text(&text));
+    copy = copy_by_text(user);
+    check_same_text(user, copy);
+    acl_user_release(&copy);
+    copy = acl_user_copy(user);
+    check_same_text(user, copy);
+    acl_user_release(&copy);
+    acl_user_release(&user);
+    buffer_fini(&databases);
+    buffer_fini(&text);
+}
+
+static void databases_are_those_of_the_last_rule(void **state)
+{
+    (void)state;
+    check_databases("alldbs", "alldbs", "off resetchannels -@all");
+    check_databases("db=0", "db=0", "off resetchannels db=0 -@all");
+    check_databases("db=2,0,10,2", "db=0,2,10", "off resetchannels db=0,2,10 -@all");
+    check_databases("db=1 DB=3,2", "db=2,3", "off resetchannels db=2,3 -@all");
+    check_databases("db=2147483647 ResetDBs", "", "off resetchannels resetdbs -@all");
+    check_databases("resetdbs db=7", "db=7", "off resetchannels db=7 -@all");
+    check_databases("db=7 AllDBs", "alldbs", "off resetchannels -@all");
+    check_databases("db=7 reset", "alldbs", "off sanitize-payload resetchannels -@all");
+}
+
 static void a_rule_that_is_wrong_changes_nothing(void **state)
 {
     static const char *const wrong[] = {
-        "bogus",     "~a b",          "&a\tb",          "%X~a",     "%",   "%~a", "%RR~a",    "+nosuch",
-        "-select|0", "+config|get|x", "+config|nosuch", "+select|", "#12", "!zz", "<nothing", "(bogus)",
-        "(+get",     "(~a",           "((+get))",       "(on)",     "+",   "+@",  "+@nosuch", "+|"};
+        "bogus",     "~a b",          "&a\tb",          "%X~a",     "%",    "%~a",   "%RR~a",         "+nosuch",
+        "-select|0", "+config|get|x", "+config|nosuch", "+select|", "#12",  "!zz",   "<nothing",      "(bogus)",
+        "(+get",     "(~a",           "((+get))",       "(on)",     "+",    "+@",    "+@nosuch",      "+|",
+        "db",        "db=",           "db=1,",          "db=,1",    "db=a", "db=-1", "db=2147483648", "db=0,a"};
     struct acl_user *user = acl_user_create(SLICE("u")), *before;
 
     (void)state;
@@ -284,9 +332,12 @@ static void a_user_that_others_have_is_not_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_on_commands_mean_what_they_say_in_turn), cmocka_unit_test(checks),
-        cmocka_unit_test(a_rule_that_is_wrong_changes_nothing),         cmocka_unit_test(passwords),
+        cmocka_unit_test(rules_on_commands_mean_what_they_say_in_turn),
+        cmocka_unit_test(checks),
+        cmocka_unit_test(a_rule_that_is_wrong_changes_nothing),
+        cmocka_unit_test(passwords),
         cmocka_unit_test(a_user_that_others_have_is_not_changed),
+        cmocka_unit_test(databases_are_those_of_the_last_rule),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -339,6 +339,20 @@ static void parse_categories(struct command *command)
     command->categories |= (command->flags & COMMAND_FAST) ? category("fast") : category("slow");
 }
 
+/* Those about keys, too, which may not say whether they read (OBJECT HELP); not those that only name channels. */
+static bool uses_own_database(const struct command *command)
+{
+    const uint64_t categories = category("keyspace") | category("read") | category("write");
+
+    if (command->row->databases != DATABASES_OWN)
+        return false;
+    for (uint32_t i = 0; i < command->key_spec_count; i++) {
+        if ((command->key_specs[i].flags & KEY_NOT_KEY) == 0)
+            return true;
+    }
+    return command->row->find_keys != NULL || (command->categories & categories) != 0;
+}
+
 static void set_full_name(struct command *command)
 {
     const char *name = command->row->name;
@@ -387,6 +401,7 @@ static void build(struct command *command, const struct command_row *row, const 
         parse_spec(command, &command->key_specs[command->key_spec_count++], word);
     *specs += command->key_spec_count;
     set_legacy_range(command);
+    command->uses_own_database = uses_own_database(command);
     command->operation_kind = operation_kind(command->full_name);
     command->operation_key = (uint8_t)MIN(MAX(command->first_key, 0), EFFECT_KEY_MOST);
 }

@@ -118,6 +118,15 @@ typedef bool (*keeps_fn)(const struct slice *args, uint32_t arg_count);
 /* The arguments that are channels or patterns: users need permission for them (acl_check.h). */
 enum channel_args { CHANNELS_NONE, CHANNELS_FIRST, CHANNELS_ALL, CHANNELS_PATTERNS };
 
+/* The databases that a command uses: users need permission for them (acl_check.h). Beside them it uses those that
+ * find_databases finds among its arguments. */
+enum database_use {
+    DATABASES_OWN,    /* its client's, if it has keys, reads or writes */
+    DATABASES_NAMED,  /* no others */
+    DATABASES_CHOSEN, /* no others; the one it names is its client's from then on */
+    DATABASES_ALL
+};
+
 /* A row of the source. Fields that are left out are zero. */
 struct command_row {
     const char *name; /* lower case; for a subcommand its own word only */
@@ -141,6 +150,8 @@ struct command_row {
     access_class_fn access_of; /* used instead of `access` if the arguments decide */
     keys_fn find_keys;         /* used instead of `keys` if specifications cannot describe them */
     enum channel_args channels;
+    enum database_use databases;
+    keys_fn find_databases; /* their numbers; NULL: it names none */
     flags_fn flags_of;      /* its flags with these arguments, as a script declares them; NULL: its own */
     keeps_fn keeps_to_keys; /* of COMMAND_SCRIPT: with these arguments it never escalates; NULL: it may */
     const struct command_row *subcommands; /* ends with a row without name */
@@ -170,6 +181,7 @@ struct command {
     struct key_spec *key_specs;
     int first_key, last_key, key_step; /* the legacy range; 0: none */
     bool simple_keys;                  /* the legacy range covers all keys */
+    bool uses_own_database;            /* of its client: it has keys there, reads or writes */
     uint8_t operation_kind;            /* operation.h; 0: the command depends on what is older */
     uint8_t operation_key;             /* operation_key_index */
     const struct command *container;   /* NULL if not a subcommand */

@@ -60,8 +60,8 @@ static bool is_stop(char c)
 /* Units of distance and the like are literals that are written in lower case. */
 static bool is_lower_literal(struct slice word)
 {
-    static const char *const words[] = {"m",     "km",      "ft",     "mi",       "normal", "master",
-                                        "slave", "replica", "pubsub", "lib-name", "lib-ver"};
+    static const char *const words[] = {"m",      "km",    "ft",      "mi",     "normal",
+                                        "master", "slave", "replica", "pubsub", "primary"};
 
     for (size_t i = 0; i < countof(words); i++) {
         if (slice_equal_text(word, words[i]))
@@ -205,7 +205,7 @@ static const struct naming choice_names[] = {
     {"key|\"\"", "key_or_empty_string"}, {"ID|TYPE|USER|ADDR|LADDR|SKIPME|MAXAGE", "new-format"},
     {"ip:port|new-format", "filter"}, {"NORMAL|MASTER|SLAVE|REPLICA|PUBSUB", "normal_master_slave_pubsub"},
     {"NOSAVE|SAVE", "nosave_save"}, {"HARD|SOFT", "hard_soft"}, {"TIMEOUT|ERROR", "timeout_error"},
-    {"SLOW|LARGE_REQUEST|LARGE_REPLY", "type"},
+    {"SLOW|LARGE-REQUEST|LARGE-REPLY", "type"},
 };
 /* clang-format on */
 
@@ -257,7 +257,8 @@ static const struct naming type_names[] = {
     {"index2", "i"}, {"decrement", "i"}, {"destination-db", "i"}, {"end", "i"}, {"end-slot", "i"},
     {"entries-added", "i"}, {"entries-read", "i"}, {"frequency", "i"}, {"increment", "i"}, {"len", "i"},
     {"limit", "i"}, {"milliseconds", "i"}, {"ms", "i"}, {"num-matches", "i"}, {"numfields", "i"}, {"numids", "i"},
-    {"maxcount", "i"}, {"maxsize", "i"},
+    {"maxcount", "i"}, {"maxsize", "i"}, {"idle", "i"}, {"k", "i"}, {"ratio", "i"}, {"slot-count", "i"},
+    {"numlocal", "i"}, {"duration", "i"},
     {"numkeys", "i"}, {"numreplicas", "i"}, {"offset", "i"}, {"port", "i"}, {"protover", "i"}, {"rank", "i"},
     {"seconds", "i"}, {"shift", "i"}, {"slot", "i"}, {"start", "i"}, {"start-slot", "i"}, {"stop", "i"},
     {"timeout", "i"}, {"ttl", "i"}, {"version", "i"}, {"weight", "i"}, {"maxage", "i"}, {"min-match-len", "i"},
@@ -277,7 +278,7 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
     const char *type = lookup(type_names, countof(type_names), name);
     bool is_float = strstr(command->row->name, "float") != NULL;
 
-    if (slice_equal_text(name, "timeout") && (command->flags & COMMAND_BLOCKING) != 0)
+    if (slice_equal_text(name, "timeout") && (command->flags & COMMAND_BLOCKING) != 0 && strcmp(group, "generic") != 0)
         return SYNTAX_DOUBLE;
     if (slice_equal_text(name, "increment") && is_float)
         return SYNTAX_DOUBLE;
@@ -290,6 +291,9 @@ static enum syntax_type type_of_argument(const struct command *command, struct s
     if ((slice_equal_text(name, "min") || slice_equal_text(name, "max")) &&
         (strstr(command->row->name, "score") != NULL || strcmp(command->row->name, "zcount") == 0))
         return SYNTAX_DOUBLE;
+    if (slice_equal_text(name, "min-idle-time") &&
+        (strcmp(command->row->name, "xpending") == 0 || strcmp(command->row->name, "xreadgroup") == 0))
+        return SYNTAX_INTEGER;
     if (type == NULL)
         return SYNTAX_STRING;
     switch (type[0]) {

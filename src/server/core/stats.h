@@ -38,6 +38,7 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     X(acl_denied_command)                                                                        \
     X(acl_denied_key)                                                                            \
     X(acl_denied_channel)                                                                        \
+    X(acl_denied_database)                                                                       \
     X(parked_retries) /* attempts to run a parked command */                                     \
     X(parked_by_gate) /* parked commands with many stripes that took the gate instead */         \
     X(prefetches)     /* groups of commands whose keys were fetched ahead */                     \

@@ -2,7 +2,9 @@
 
 #include "base/array.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "server/command/owned_args.h"
+#include "server/config/options.h"
 
 /* One command in the queue. */
 struct queued {
@@ -17,12 +19,16 @@ struct transaction {
     uint32_t flags;      /* enum command_flag, of all */
     uint32_t lacking;    /* those that some command does not have */
     size_t memory_bytes; /* of the queued commands, without room for more */
+    unsigned db;         /* of the next command */
     bool spoiled;
 };
 
-struct transaction *transaction_create(void)
+struct transaction *transaction_create(unsigned db)
 {
-    return mem_alloc_zero(sizeof(struct transaction));
+    struct transaction *transaction = mem_alloc_zero(sizeof(*transaction));
+
+    transaction->db = db;
+    return transaction;
 }
 
 void transaction_destroy(struct transaction **transaction)
@@ -34,6 +40,19 @@ void transaction_destroy(struct transaction **transaction)
     ARRAY_FINI(*transaction);
     mem_free(*transaction);
     *transaction = NULL;
+}
+
+/* An index that is wrong is the command's to say, and changes nothing. */
+static void note_choice(struct transaction *transaction, const struct command *command, const struct slice *args,
+                        uint32_t arg_count)
+{
+    struct key_positions databases = {0};
+    int64_t db;
+
+    if (command->row->find_databases(args, arg_count, &databases) && databases.count == 1 &&
+        number_parse_i64(args[databases.items[0].arg_index], &db) && db >= 0 && db < OPTION_GET(option_databases))
+        transaction->db = (unsigned)db;
+    key_positions_fini(&databases);
 }
 
 void transaction_queue(struct transaction *transaction, const struct command *command, const struct resp_command *words)
@@ -48,6 +67,8 @@ void transaction_queue(struct transaction *transaction, const struct command *co
     owned_args_find_keys(&queued->words, command);
     queued->access = command_access(command, queued->words.args, queued->words.arg_count);
     transaction->memory_bytes += sizeof(*queued) + queued->words.memory_bytes;
+    if (command->row->databases == DATABASES_CHOSEN)
+        note_choice(transaction, command, words->args, words->arg_count);
     for (uint32_t i = 0; i < words->blob_count; i++)
         transaction->memory_bytes += words->blobs[i].blob->capacity;
 }
@@ -60,6 +81,11 @@ void transaction_spoil(struct transaction *transaction)
 bool transaction_is_spoiled(const struct transaction *transaction)
 {
     return transaction->spoiled;
+}
+
+unsigned transaction_db(const struct transaction *transaction)
+{
+    return transaction->db;
 }
 
 uint32_t transaction_count(const struct transaction *transaction)

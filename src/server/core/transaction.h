@@ -12,13 +12,15 @@
 struct key;
 struct transaction;
 
-struct transaction *transaction_create(void);
+struct transaction *transaction_create(unsigned db); /* the client's database */
 void transaction_destroy(struct transaction **transaction);
 /* Appends a copy of the command to the queue. */
 void transaction_queue(struct transaction *transaction, const struct command *command,
                        const struct resp_command *words);
 void transaction_spoil(struct transaction *transaction); /* after an error while queueing: EXEC will fail */
 bool transaction_is_spoiled(const struct transaction *transaction);
+/* The database in which the next command of the queue would run if SELECTs in the queue do their work. */
+unsigned transaction_db(const struct transaction *transaction);
 uint32_t transaction_count(const struct transaction *transaction);
 size_t transaction_memory_bytes(const struct transaction *transaction); /* memory of the queued commands */
 /* Enum command_flag: the flags of all commands combined, each with its arguments (command_flags). */

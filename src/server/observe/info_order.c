@@ -255,6 +255,7 @@ static const char *const stats_fields[] = {
     "acl_access_denied_cmd",
     "acl_access_denied_key",
     "acl_access_denied_channel",
+    "acl_access_denied_db",
     "slowlog_commands_count",
     "slowlog_commands_time_ms_sum",
     "slowlog_commands_time_ms_max",

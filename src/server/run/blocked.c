@@ -141,7 +141,8 @@ static void deliver(struct worker *worker, struct mail *mail)
     }
     atomic_store(&client->card.wait, CLIENT_WAIT_NONE);
     if (UNLIKELY(blocked->refusal.verdict != ACL_ALLOWED))
-        acl_note_refusal(client, blocked->refusal, ACL_CONTEXT_TOPLEVEL, blocked->command, blocked->words.args);
+        acl_note_refusal(client, blocked->refusal, ACL_CONTEXT_TOPLEVEL, blocked->command, blocked->command,
+                         blocked->words.args);
     log_served(worker, blocked);
     if (blocked->written_offset != 0)
         client->written_offset = blocked->written_offset;

@@ -2,6 +2,7 @@
 
 set no_key "NOPERM No permissions to access a key"
 set no_channel "NOPERM No permissions to access a channel"
+set no_database "NOPERM No permissions to access database"
 set wrongpass "WRONGPASS invalid username-password pair or user is disabled."
 
 proc no_command {name {user u}} {
@@ -32,6 +33,21 @@ proc user_line name {
     return {}
 }
 
+# Command, and the database that the log names; none: it is allowed.
+proc assert_databases {client cases} {
+    foreach {command object} $cases {
+        r acl log reset
+        if {$object eq {}} {
+            $client {*}$command
+            assert_equal {} [r acl log] $command
+        } else {
+            assert_refused $::no_database $client {*}$command
+            set entry [lindex [r acl log] 0]
+            assert_equal [list database $object] [list [dict get $entry reason] [dict get $entry object]] $command
+        }
+    }
+}
+
 proc rule_error {rule text} {
     assert_refused "ERR Error in ACL SETUSER modifier '$rule': $text" r acl setuser u $rule
 }
@@ -49,7 +65,8 @@ with_server {} {
         assert_equal OK [r acl setuser u]
         assert_equal "off resetchannels -@all" [user_line u]
         assert_equal {default u} [r acl users]
-        assert_equal {flags off passwords {} commands -@all keys {} channels {} selectors {}} \
+        set databases [expr {$::is_oracle ? {} : {databases alldbs}}]
+        assert_equal [list flags off passwords {} commands -@all keys {} channels {} selectors {} {*}$databases] \
             [r acl getuser u]
         assert_reply {int 1} r acl deluser u nobody
         assert_reply nullbulk r acl getuser u
@@ -291,7 +308,7 @@ with_server {} {
     }
 
     test "in a transaction: when it is queued, and when it runs" {} {
-        set_user u on nopass +@all -del ~a*
+        set_user u on nopass +@all -del ~a* &c
         set c [connect_as u]
         $c multi
         assert_refused [no_command del] $c del a
@@ -301,36 +318,41 @@ with_server {} {
         $c set a 1
         $c get a
         $c set a2 1
-        r acl setuser u -get resetkeys ~a2
+        $c publish c x
+        r acl setuser u -get resetkeys ~a2 resetchannels
         set changed "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call.\
             This command is no longer allowed for the following reason:"
         assert_equal [list array [list [list error "$changed no permission to touch the specified keys"] \
-            [list error "$changed no permission to execute the command or subcommand"] {status OK}]] [$c -typed exec]
-        assert_equal {multi multi} [lmap entry [lrange [r acl log] 0 1] {dict get $entry context}]
+            [list error "$changed no permission to execute the command or subcommand"] {status OK} \
+            [list error "$changed no permission to access one of the channels used as arguments"]]] [$c -typed exec]
+        assert_equal {multi multi multi} [lmap entry [lrange [r acl log] 0 2] {dict get $entry context}]
+        if {!$::is_oracle} {
+            assert_match "* cmd=exec *" [dict get [lindex [r acl log] 0] client-info]
+        }
         $c multi
         $c acl setuser u +get allkeys
         assert_refused [no_command get] $c get a
     }
 
-    test "what scripts call, and redis.acl_check_cmd" {} {
+    test "what scripts call, and redis.acl_check_cmd" {keydb} {
         r acl log reset
         set_user u on nopass +@all -del -object +object|encoding ~a &c
         set c [connect_as u]
-        set command "ERR The user executing the script can't run this command or subcommand"
-        set key "ERR The user executing the script can't access at least one of the keys mentioned in the command\
-            arguments"
-        set channel "ERR The user executing the script can't publish to the channel mentioned in the command"
-        foreach {call error} [list {'del','a'} $command {'object','freq','a'} $command {'get','b'} $key \
-                {'mget','a','b'} $key {'publish','d','x'} $channel] {
+        foreach {call error} [list {'del','a'} [no_command del] {'object','freq','a'} [no_command object|freq] \
+                {'get','b'} $::no_key {'mget','a','b'} $::no_key {'publish','d','x'} $::no_channel] {
+            set error "ERR ACL failure in script: [string range $error [string length "NOPERM "] end]"
             assert_refused $error $c eval "return redis.pcall($call)" 0
             assert_error "$error script: *" {$c eval "return redis.call($call)" 0}
             assert_reply nullbulk $c eval "return redis.acl_check_cmd($call)" 0
         }
-        foreach call {{'get','a'} {'object','encoding','a'} {'publish','c','x'} {'auth','x'} {'get'}} {
+        foreach call {{'get','a'} {'object','encoding','a'} {'publish','c','x'} {'auth','x'}} {
             assert_reply {int 1} $c eval "return redis.acl_check_cmd($call)" 0
         }
         assert_error "ERR Invalid command passed to redis.acl_check_cmd()*" \
             {$c eval "return redis.acl_check_cmd('nosuch')" 0}
+        assert_error "ERR Wrong number of args for redis.acl_check_cmd()*" \
+            {$c eval "return redis.acl_check_cmd('get')" 0}
+        assert_match "* cmd=eval *" [dict get [lindex [r acl log] 0] client-info]
         assert_refused $::no_key $c eval "return 1" 1 b
         assert_equal {bulk 1} [$c -typed eval "redis.call('set',KEYS\[1\],1) return redis.call('get','a')" 1 a]
         set log [lmap entry [r acl log] {list [dict get $entry context] [dict get $entry reason] \
@@ -358,6 +380,148 @@ with_server {} {
         assert_error "ERR BY option*" {$c sort l by x*}
         r acl setuser u (%R~* +sort)
         assert_equal {1 2} [$c sort l by x* get #]
+    }
+
+    test "databases: rules, and how they are shown" {keydb} {
+        set_user u +get db=2,0 (+set db=1) (+del resetdbs)
+        assert_equal "off sanitize-payload resetchannels db=0,2 -@all +get (resetchannels db=1 -@all +set)\
+            (resetchannels resetdbs -@all +del)" [user_line u]
+        assert_equal {db=0,2 db=1 {}} [list [user_field u databases] {*}[lmap s [user_field u selectors] {
+            dict get $s databases}]]
+        r acl setuser u alldbs
+        assert_equal alldbs [user_field u databases]
+        set before [user_line u]
+        foreach rule {db db= db=, db=1, db=,1 db=1,,2 db=x db=1.0 db=* (db=) alldb} {
+            rule_error $rule "Syntax error"
+        }
+        foreach rule {db=-1 db=0,2147483648 (db=-1)} {
+            rule_error $rule "The provided database ID is out of range"
+        }
+        assert_equal $before [user_line u]
+    }
+
+    test "databases: a user of some works there, and goes nowhere else" {keydb} {
+        set_user u on nopass allkeys allchannels +@all db=0,2
+        set c [connect_as u]
+        $c mset k v j v
+        assert_databases $c {
+            {get k} {} {dbsize} {} {eval {return 1} 0} {} {select 1} 1 {select 2} {} {select 15} 15 {select 0} {}
+            {move k 1} 1 {move k 2} {} {copy k j} {} {copy k j DB 2} {} {copy k j DB 1} 1 {copy k j REPLACE DB 3} 3
+            {copy k j DB 2 DB 1 REPLACE} 1 {copy k j DB 1 DB 2 REPLACE} 1 {copy k DB} {} {copy k DB DB 1} 1
+            {swapdb 0 2} {} {swapdb 0 1} 1 {swapdb 1 0} 1 {flushall} flushall {flushall async} flushall {flushdb} {}
+            {publish a b} {} {eval {return redis.acl_check_cmd('select', 1)} 0} {} {eval {redis.call('select', 2)} 0} {}
+        }
+        # What is wrong anyway is told.
+        foreach {command text} {
+            {select 16} "DB index is out of range" {select x} "value is not an integer or out of range"
+            {move k 16} "DB index is out of range" {copy k j DB 1 x} "syntax error" {copy k j DB} "syntax error"
+            {swapdb 1 16} "DB index is out of range" {swapdb a 1} "invalid first DB index"
+        } {
+            assert_refused "ERR $text" $c {*}$command
+        }
+        assert_equal {0 1} [list [$c eval {return redis.acl_check_cmd('select', 1) and 1 or 0} 0] \
+            [$c eval {return redis.acl_check_cmd('select', 2) and 1 or 0} 0]]
+        assert_error "ERR ACL failure in script: No permissions to access database*" \
+            {$c eval {return redis.call('select', 1)} 0}
+        assert_error "ERR ACL failure in script: No permissions to access database*" \
+            {$c eval {return redis.pcall('flushall')} 0}
+        r acl setuser u db=[join [lsearch -all [lrepeat 16 x] x] ,]
+        assert_equal OK [$c flushall]
+        r config resetstat
+        r acl setuser u db=2
+        catch {$c get k}
+        assert_equal 1 [info_field acl_access_denied_db stats]
+    }
+
+    test "databases: a client in one that is not its user's" {keydb} {
+        set_user u on nopass allkeys allchannels +@all db=2
+        set c [connect_as u]
+        assert_databases $c {
+            {ping} {} {publish a b} {} {subscribe a} {} {unsubscribe a} {} {config get port} {} {acl whoami} {}
+            {script load {return 1}} {} {wait 0 0} {} {unwatch} {}
+            {get k} get {set k v} set {dbsize} dbsize {keys *} keys {scan 0} scan {randomkey} randomkey
+            {flushdb} flushdb {flushall} flushall {eval {return 1} 0} eval {watch k} watch {object encoding k}
+            object|encoding {memory usage k} memory|usage {move k 2} move {copy k j} copy {copy k j DB 2} copy
+            {copy k j DB 3} 3 {copy k j DB 99} copy {sort k} sort {function flush} function|flush {lolwut} lolwut
+            {blpop k 0} blpop {xread streams s 0} xread {select 0} 0 {swapdb 2 2} {} {swapdb 0 2} 0 {select 2} {}
+            {get k} {} {flushdb} {} {function flush} {}
+        }
+        assert_reply {bulk "User u has no permissions to access database get"} r acl dryrun u get k
+        assert_reply {bulk "User u has no permissions to access database 1"} r acl dryrun u select 1
+        assert_reply {bulk "User u has no permissions to access database FLUSHALL"} r acl dryrun u FLUSHALL
+        assert_reply {status OK} r acl dryrun u select 2
+        assert_reply {status OK} r acl dryrun u select 99
+        r select 2
+        assert_reply {status OK} r acl dryrun u get k
+        r select 0
+        r acl setuser u resetdbs
+        assert_databases $c {{ping} {} {get k} get {select 0} 0 {select 2} 2}
+    }
+
+    test "databases: the selector that came farthest says why" {keydb} {
+        set_user u on nopass ~a* +get db=0 "(~b* +set +get db=2)" (+select)
+        set c [connect_as u]
+        assert_reply nullbulk $c get a
+        assert_refused $::no_key $c get b
+        assert_refused [no_command set] $c set b x
+        $c select 2
+        assert_equal OK [$c set b x]
+        assert_refused $::no_key $c get a
+        $c select 1
+        assert_refused [no_command get] $c get a
+        # Both databases of a command are of one selector.
+        set_user u on nopass allkeys +@all db=0 (allkeys db=1 +@all)
+        assert_databases $c {{select 0} {} {select 1} {} {move k 0} 0 {swapdb 0 1} 1 {copy k j DB 0} 0}
+        r acl setuser u (allkeys db=0,1 +move)
+        assert_databases $c {{move k 0} {}}
+        assert_refused [no_command copy] $c copy k j DB 0
+    }
+
+    test "databases: transactions are in the one that their SELECTs lead to" {keydb} {
+        set_user u on nopass allkeys allchannels +@all db=2
+        set c [connect_as u]
+        $c multi
+        assert_refused $::no_database $c get k
+        assert_refused "EXECABORT Transaction discarded because of previous errors." $c exec
+        $c multi
+        foreach command {{select 99} {select 2} {set k v} {select x} {get k}} {
+            assert_equal QUEUED [$c {*}$command]
+        }
+        assert_refused $::no_database $c select 1
+        assert_refused $::no_database $c move k 0
+        assert_equal QUEUED [$c get k]
+        assert_refused "EXECABORT Transaction discarded because of previous errors." $c exec
+        $c multi
+        $c select 2
+        $c set k v
+        assert_equal {OK OK} [$c exec]
+        assert_equal v [$c get k]
+        # Rules that change meanwhile.
+        r acl setuser u db=0,2
+        $c select 0
+        $c multi
+        foreach command {{get k} {select 2} {get k} {copy k j DB 0}} {
+            $c {*}$command
+        }
+        r acl setuser u db=2
+        set changed "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call.\
+            This command is no longer allowed for the following reason: no permission"
+        assert_equal [list array [list [list error $changed] {status OK} {bulk v} [list error $changed]]] \
+            [$c -typed exec]
+        r select 2
+        r flushdb
+        r select 0
+    }
+
+    test "databases: who waits is asked again" {keydb} {
+        set_user u on nopass allkeys +@all
+        set c [connect_as u]
+        $c -send blpop l 0
+        wait_for {[info_field blocked_clients clients] == 1}
+        r acl setuser u db=1
+        r rpush l x
+        assert_error $::no_database {$c -read}
+        r del l
     }
 
     test "channels: to publish, to subscribe, by patterns" {} {
@@ -576,7 +740,7 @@ test "users of the configuration file, and CONFIG REWRITE" {noconn keydb} {
     $c acl setuser b on nopass
     $c acl setuser c >y %R~z
     $c acl deluser a
-    $c acl setuser d "~it's\"" "&\\x"
+    $c acl setuser d "~it's\"" "&\\x" db=3,1 (resetdbs +get)
     set before [$c acl list]
     $c config rewrite
     process_stop $id
@@ -615,6 +779,7 @@ test "an ACL file: loaded, saved, and refused as a whole" {noconn keydb} {
     $a auth a x
     set b [connect -port $port -tls 0]
     $b auth b x
+    $c acl setuser b db=0,2
     # Saved, it is what it was.
     set before [$c acl list]
     assert_reply {status OK} $c acl save

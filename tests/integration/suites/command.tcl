@@ -1,11 +1,23 @@
-# COMMAND: what the server says about its own commands. The expected rows are in data/commands.txt.
+# COMMAND: what the server says about its own commands. The expected rows are in data/commands.txt, and in
+# data/commands_newer.txt where they are those of a newer Redis.
+
+proc rows_of_file name {
+    set rows {}
+    foreach line [split [string trim [slurp $::here_dir/data/$name]] "\n"] {
+        if {![string match "#*" $line]} {
+            dict set rows [lindex $line 0] $line
+        }
+    }
+    return $rows
+}
 
 proc known_commands {} {
     set rows {}
-    foreach line [split [string trim [slurp $::here_dir/data/commands.txt]] "\n"] {
-        if {[string match "#*" $line]} {
-            continue
-        }
+    set lines [rows_of_file commands.txt]
+    if {!$::is_oracle} {
+        set lines [dict merge $lines [rows_of_file commands_newer.txt]]
+    }
+    foreach line [dict values $lines] {
         # KeyDB takes a member as third word.
         if {!$::is_oracle && [lindex $line 0] eq "ping"} {
             lset line 4 {@connection @fast @replication} ;# as KeyDB
@@ -102,7 +114,7 @@ with_server {} {
     }
 
     test "containers list their subcommands" {} {
-        foreach container {client config object command} {
+        foreach container {client config object command acl latency xinfo hotkeys} {
             set entry [lindex [r command info $container] 0]
             set subcommands [lmap sub [lindex $entry 9] {lindex $sub 0}]
             foreach row [known_commands] {
@@ -147,7 +159,14 @@ with_server {} {
         assert_refused "ERR The command has no key arguments" r command getkeys echo x
         assert_refused "ERR Invalid number of arguments specified for command" r command getkeys get a b
         assert_refused "ERR Invalid number of arguments specified for command" r command getkeys set a
-        assert_refused "ERR wrong number of arguments for 'command|getkeys' command" r command getkeys get
+        assert_refused "ERR wrong number of arguments for 'command|getkeys' command" r command getkeys
+        foreach {text word} {"The command has no key arguments" ping "Invalid command specified" nosuch
+            "Invalid number of arguments specified for command" get} {
+            if {!$::is_oracle} {
+                assert_refused "ERR $text" r command getkeys $word
+                assert_refused "ERR $text" r command getkeysandflags $word
+            }
+        }
     }
 
     test "COMMAND GETKEYSANDFLAGS" {} {
@@ -158,6 +177,14 @@ with_server {} {
             {{a {RW access delete}} {b {OW update}}} {rename a b}
         } {
             assert_equal $expected [r command getkeysandflags {*}$command] $command
+        }
+        foreach {expected command} {
+            {{k {RM delete}}} {delex k}  {{k {RW access delete}}} {delex k ifeq v}
+            {{k {RW access update}}} {set k v ifeq w}  {{d {OW update}} {a {RO access}}} {sinterstore d a}
+        } {
+            if {!$::is_oracle} {
+                assert_equal $expected [r command getkeysandflags {*}$command] $command
+            }
         }
         assert_equal {array array {bulk status status}} [concat [lindex [r -typed command getkeysandflags get k] 0] \
             [lindex [r -typed command getkeysandflags get k] 1 0 0] [list [list bulk status status]]]
@@ -190,6 +217,28 @@ with_server {} {
         assert_equal {numfields integer} [lmap name {name type} {
             dict get [lindex [dict get [lindex $arguments end] arguments] 0] $name
         }]
+        # Types and tokens that the notation alone does not tell.
+        foreach {command place expected} {
+            wait 1 {name timeout type integer}  waitaof 0 {name numlocal type integer}
+            hscan 4 {name novalues type pure-token token NOVALUES}
+            commandlog|len {0 0} {name slow type pure-token token SLOW}
+            client|setinfo {0 0} {name libname type string token LIB-NAME}
+            cluster|meet 2 {name cluster-bus-port type integer}  xpending {2 0} {name min-idle-time type integer}
+            xclaim 3 {name min-idle-time type string}
+        } {
+            set arguments [dict get [r command docs $command] $command arguments]
+            foreach index [lrange $place 0 end-1] {
+                set arguments [dict get [lindex $arguments $index] arguments]
+            }
+            dict for {field value} $expected {
+                assert_equal $value [dict get [lindex $arguments [lindex $place end]] $field] "$command $field"
+            }
+        }
+        foreach {command since} {setnx 2.6.12 setex 2.6.12 psetex 2.6.12 quit 7.2.0 getset 6.2.0} {
+            set entry [dict get [r command docs $command] $command]
+            assert_equal [list $since deprecated] [list [dict get $entry deprecated_since] [dict get $entry doc_flags]]
+            assert {[dict get $entry replaced_by] ne {}} $command
+        }
     }
 
     test "COMMAND DOCS of everything, in the right types" {} {

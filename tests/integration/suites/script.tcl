@@ -391,6 +391,33 @@ with_server {enable-debug-command yes} {
             return k .. type(v) end} 1 h]
     }
 
+    test "commands that would wait do not wait in scripts" {keydb} {
+        r del l m z s
+        foreach command {{blpop l 0} {brpop l 0} {blmove l m left right 0} {brpoplpush l m 0} {blmpop 0 1 l left}
+            {bzpopmin z 0} {bzpopmax z 0} {bzmpop 0 1 z min} {xread block 0 streams s $}} {
+            assert_reply nullbulk r eval {return redis.call(unpack(ARGV)) or nil} 0 {*}$command
+        }
+        assert_reply {int 0} r eval {return redis.call('wait', 1, 0)} 0
+        assert_equal [list {l a} b c {m c} {z x 1}] [r eval {
+            redis.call('rpush', 'l', 'a', 'b', 'c')
+            redis.call('zadd', 'z', 1, 'x')
+            return {redis.call('blpop', 'l', 0), redis.call('blmove', 'l', 'm', 'left', 'right', 0),
+                    redis.call('brpoplpush', 'l', 'm', 0), redis.call('brpop', 'none', 'm', 0) and
+                    redis.call('blpop', 'm', 0), redis.call('bzpopmin', 'z', 0)}
+        } 0]
+        # Keys that are known before, so that it runs beside others, and what others are told.
+        r rpush l a b
+        assert_equal {{l a} {l b}} [r eval {
+            return {redis.call('blpop', KEYS[1], 0), redis.call('brpop', KEYS[1], 0)}
+        } 1 l]
+        r rpush l x y
+        assert_equal {{lpop l} {lmove l m left right}} [lmap effect [effects_of {
+            r eval {redis.call('blpop', 'l', 0)} 0
+            r eval {redis.call('blmove', 'l', 'm', 'left', 'right', 0)} 0
+        }] {string tolower $effect}]
+        r del l m z
+    }
+
     test "scripts that may not write, and maxmemory" {} {
         assert_error "*Write commands are not allowed from read-only scripts*" {
             r eval_ro {redis.call('set', 'a', 1)} 1 a
