@@ -39,6 +39,15 @@ static bool parse_group_options(struct request *request, bool may_make, struct g
     return false;
 }
 
+/* No group has read more than there ever was, whatever a client says. */
+static int64_t entries_read_of(const struct group_options *options, const struct stream *stream)
+{
+    const uint64_t added = stream_entries_added(stream);
+
+    return options->entries_read >= 0 && (uint64_t)options->entries_read > added ? (int64_t)added
+                                                                                 : options->entries_read;
+}
+
 /* The stream of the first key. False: it is not there, or is something else, which was replied. */
 static bool edit_there(struct edit *edit, struct request *request, bool makes_stream)
 {
@@ -83,6 +92,7 @@ static void operation_position(struct request *request, struct slice subcommand,
 static void cmd_xgroup_create(struct request *request)
 {
     struct group_options options;
+    struct stream *stream;
     struct stream_id id;
     struct edit edit;
 
@@ -96,7 +106,8 @@ static void cmd_xgroup_create(struct request *request)
     }
     if (edit.is_new)
         edit.value = stream_value(stream_create());
-    if (stream_group_create(stream_of(edit.value), request_arg(request, 3), id, options.entries_read) == NULL) {
+    stream = stream_of(edit.value);
+    if (stream_group_create(stream, request_arg(request, 3), id, entries_read_of(&options, stream)) == NULL) {
         reply_error(request, "BUSYGROUP Consumer Group name already exists");
         return;
     }
@@ -122,7 +133,7 @@ static void cmd_xgroup_setid(struct request *request)
     else if (!slice_equal(request_arg(request, 4), SLICE("$")) && !stream_arg_id(request, 4, 0, &id))
         return;
     use.group->last_id = id;
-    use.group->entries_read = options.entries_read;
+    use.group->entries_read = entries_read_of(&options, use.stream);
     group_use_forget_new(&use);
     edit_end(&edit, EVENT_STREAM, "xgroup-setid");
     operation_position(request, SLICE("SETID"), id);
