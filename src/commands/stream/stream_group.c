@@ -272,7 +272,10 @@ static void operate_deliver(struct request *request)
         reply_int(request, 0);
         return;
     }
-    group_use_consumer(&use)->active_ms = ms;
+    if (request_arg_is(request, 5, "ACK"))
+        group_use_consumer(&use)->active_ms = ms;
+    else
+        (void)group_use_consumer(&use);
     before = use.group->last_id;
     for (uint32_t i = 6; i < request->arg_count; i++) {
         if (!stream_id_parse(request_arg(request, i), 0, &id))
@@ -630,16 +633,20 @@ static bool use_group(struct group_use *use, struct request *request, const stru
     return find_group(request, use->stream, &use->group);
 }
 
+/* The consumer exists from now on, also if there is nothing to claim. */
 static void begin_claim(struct group_use *use)
 {
     effect_none(use->request); /* each entry has an effect of its own */
+    (void)group_use_consumer(use);
     stream_iter_init_find(&use->entries, use->stream);
 }
 
-static void end_claim(struct edit *edit, struct group_use *use, bool is_changed)
+static void end_claim(struct edit *edit, struct group_use *use, uint64_t claimed, bool is_changed)
 {
     stream_iter_fini(&use->entries);
-    if (is_changed)
+    if (use->made_consumer && claimed == 0)
+        effect_consumer(use);
+    if (is_changed || use->made_consumer)
         edit_end(edit, EVENT_STREAM, NULL);
     group_use_end(use);
 }
@@ -667,7 +674,7 @@ static void cmd_xclaim(struct request *request)
     resp_end_deferred(request->out, request->proto, head, RESP_ARRAY, count);
     if (is_moved && !is_changed)
         effect_group_position(&use);
-    end_claim(&edit, &use, is_changed || is_moved);
+    end_claim(&edit, &use, count, is_changed || is_moved);
 }
 
 enum {
@@ -769,7 +776,7 @@ static void cmd_xautoclaim(struct request *request)
     reply_array(request, gone.count);
     for (uint64_t i = 0; i < gone.count; i++)
         reply_stream_id(request, gone.items[i]);
-    end_claim(&edit, &use, claimed + gone.count != 0);
+    end_claim(&edit, &use, claimed, claimed + gone.count != 0);
     ARRAY_FINI(&gone);
 }
 

@@ -133,7 +133,7 @@ with_server {enable-debug-command yes appendonly yes} {
             {claim -9223372036854775808 streams s >} "ERR min-idle-time must be a positive integer" \
             {claim 1 claim -1 streams s >} "ERR min-idle-time must be a positive integer" \
             {noack streams s > claim} \
-                "ERR Unbalanced XREAD list of streams: for each stream key an ID or '\$' must be specified." \
+                "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified." \
         ] {
             assert_refused $error r xreadgroup group g d {*}$words
         }
