@@ -672,7 +672,7 @@ static void cmd_xclaim(struct request *request)
         count += stream_id_parse(request_arg(request, i), 0, &id) && claim_if_due(&use, id, &options, &is_changed);
     }
     resp_end_deferred(request->out, request->proto, head, RESP_ARRAY, count);
-    if (is_moved && !is_changed)
+    if (is_moved && (!is_changed || !operations_are_wanted(request))) /* peers have it with what was claimed */
         effect_group_position(&use);
     end_claim(&edit, &use, count, is_changed || is_moved);
 }

@@ -403,7 +403,8 @@ static uint64_t deliver_late(struct group_use *use, const struct reading *readin
     return count;
 }
 
-/* Hands entries to the consumer that nobody of the group has had; before them what it claims. */
+/* Hands entries to the consumer that nobody of the group has had; before them what it claims. Others are told of each
+ * by XCLAIM. redis-server does not count those for the group, so its position follows. */
 static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
 {
     struct request *request = use->request;
@@ -439,7 +440,7 @@ out:
         consumer->active_ms = request->access->now_ms;
     else if (use->made_consumer && !reading->noack) /* the cap let nothing through */
         effect_consumer(use);
-    if (reading->noack)
+    if (count != claimed)
         effect_group_position(use);
     operation_delivered(use, reading, &ids);
     return count;

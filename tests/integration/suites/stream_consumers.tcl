@@ -1,4 +1,4 @@
-# Streams: who asks a group becomes a consumer of it, as since Redis 7.2.
+# Streams: who asks a group becomes a consumer of it, as since Redis 7.2; and what others are told of where a group is.
 
 proc begin {{entries 3}} {
     r flushall
@@ -24,6 +24,17 @@ proc told_by script {
 
 proc claim_of {id {consumer c} {count 1}} {
     return "XCLAIM s g $consumer 0 $id TIME T RETRYCOUNT $count FORCE JUSTID LASTID"
+}
+
+# What groups, what is pending, and consumers are, but for what only the one who was asked knows: when they were seen.
+# redis-server 7.0 computes the lag in its own way.
+proc groups_of name {
+    return [lmap group [dict get [on $name xinfo stream s full count 0] groups] {
+        list [dict get $group name] [dict get $group last-delivered-id] [dict get $group entries-read] \
+            [dict get $group pending] [lmap consumer [dict get $group consumers] {
+                list [dict get $consumer name] [dict get $consumer pending]
+            }]
+    }]
 }
 
 with_server {enable-debug-command yes notify-keyspace-events KEA} {
@@ -123,10 +134,80 @@ with_server {enable-debug-command yes notify-keyspace-events KEA} {
         assert_equal -1 [dict get [lindex [r xinfo consumers s h] 0] inactive]
     }
 
+    test "behind what was delivered others are told how much the group has read" {keydb} {
+        begin 5
+        assert_equal [list MULTI "[claim_of 1-1] 1-1" "XGROUP SETID s g 1-1 ENTRIESREAD 1" EXEC] \
+            [told_by {r xreadgroup group g c count 1 streams s >}]
+        assert_equal [list MULTI "[claim_of 2-1] 2-1" "[claim_of 3-1] 3-1" "XGROUP SETID s g 3-1 ENTRIESREAD 3" \
+            EXEC] [told_by {r xreadgroup group g c count 2 streams s >}]
+        assert_equal {{XGROUP SETID s g 4-1 ENTRIESREAD 4}} [told_by {r xreadgroup group g c count 1 noack streams s >}]
+        r xgroup setid s g 3-1
+        assert_equal [list MULTI "[claim_of 4-1] 4-1" "XGROUP SETID s g 4-1 ENTRIESREAD -1" EXEC] \
+            [told_by {r xreadgroup group g c count 1 streams s >}]
+        assert_equal {} [told_by {r xreadgroup group g c streams s 0}]
+    }
+
+    test "what is claimed moves no group" {keydb} {
+        begin 2
+        r xreadgroup group g c streams s >
+        assert_equal [list MULTI "[claim_of 1-1 d 2] 2-1" "[claim_of 2-1 d 2] 2-1" EXEC] \
+            [told_by {r xreadgroup group g d claim 0 streams s >}]
+        assert_equal [list MULTI "XGROUP CREATECONSUMER s g e" "[claim_of 1-1 e 3] 2-1" "[claim_of 2-1 e 3] 2-1" \
+            EXEC] [told_by {r xreadgroup group g e claim 0 noack streams s >}]
+        r xadd s 3-1 n 3
+        set told [told_by {r xreadgroup group g d claim 0 streams s >}]
+        assert_equal [list MULTI "[claim_of 1-1 d 4] 2-1" "[claim_of 3-1 d] 3-1" \
+            "XGROUP SETID s g 3-1 ENTRIESREAD 3" EXEC] [lreplace $told 2 2]
+    }
+
+    test "XCLAIM that moves the group tells where it is, and counts nothing" {keydb} {
+        begin
+        assert_equal [list MULTI "[claim_of 2-1 c 2] 2-1" "XGROUP SETID s g 2-1 ENTRIESREAD -1" EXEC] \
+            [told_by {r xclaim s g c 0 2-1 force lastid 2-1}]
+        assert_equal [list "[claim_of 1-1 c 2] 2-1"] [told_by {r xclaim s g c 0 1-1 force lastid 1-1}]
+    }
+
     test "lists that do not fit" {} {
         set each "list of streams: for each stream key an ID"
         assert_refused "ERR Unbalanced 'xread' $each, '+', or '\$' must be specified." r xread streams a b c
         assert_refused "ERR Unbalanced 'xreadgroup' $each or '>' must be specified." \
             r xreadgroup group g c streams a b c
+    }
+}
+
+set ::rounds 150
+with_group {m ours {appendonly yes} ours ours {} oracle oracle {}} {
+    test "files and replicas, ours and redis-server, know of each group where it is" {noconn} {
+        foreach name {ours oracle} {
+            follow $name m
+            wait_link $name
+        }
+        for {set round 1} {$round <= $::rounds} {incr round} {
+            on m xadd s $round-1 n $round
+            if {$round % 40 == 1} {
+                on m xgroup create s g[expr {$round / 40}] [expr {$round / 2}]-0
+            }
+            set group g[expr {int(rand() * (($round - 1) / 40 + 1))}]
+            set consumer c[expr {int(rand() * 4)}]
+            set id [expr {1 + int(rand() * $round)}]-1
+            switch [expr {int(rand() * 10)}] {
+                0 { on m xdel s $id }
+                1 { on m xtrim s maxlen 30 }
+                2 { on m xreadgroup group $group $consumer count 3 noack streams s > }
+                3 { on m xreadgroup group $group $consumer claim 0 count 4 streams s > }
+                4 { on m xgroup setid s $group $id entriesread [expr {int(rand() * 9) - 1}] }
+                5 { on m xautoclaim s $group $consumer 0 0 count 2 }
+                6 { on m xclaim s $group $consumer 0 $id }
+                7 { on m xclaim s $group $consumer 0 $id force lastid $id }
+                default { on m xreadgroup group $group $consumer count [expr {1 + int(rand() * 5)}] streams s > }
+            }
+        }
+        wait_same m ours oracle
+        set wanted [groups_of m]
+        assert_equal $wanted [groups_of ours]
+        assert_equal $wanted [groups_of oracle]
+        assert_equal [on m xinfo groups s] [on ours xinfo groups s]
+        on m debug loadaof
+        assert_equal $wanted [groups_of m]
     }
 }
