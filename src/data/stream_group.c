@@ -342,22 +342,27 @@ bool stream_group_lag(const struct stream *stream, const struct stream_group *gr
     return true;
 }
 
+/* More than there ever was, which a client may have said, is not counted on. */
+static int64_t one_more(const struct stream *stream, int64_t read)
+{
+    return (uint64_t)read < stream->entries_added ? read + 1 : (int64_t)MIN(stream->entries_added, (uint64_t)INT64_MAX);
+}
+
 void stream_group_advance(const struct stream *stream, struct stream_group *group, struct stream_id id)
 {
     if (stream_id_compare(id, group->last_id) <= 0)
         return;
-    if (group->entries_read != STREAM_READ_UNKNOWN && group->entries_read != INT64_MAX &&
-        !has_gap(stream, group->last_id) && !is_before_all(stream, group))
-        group->entries_read++;
+    if (group->entries_read != STREAM_READ_UNKNOWN && !has_gap(stream, group->last_id) && !is_before_all(stream, group))
+        group->entries_read = one_more(stream, group->entries_read);
     else
         group->entries_read = stream_entries_up_to(stream, id);
     group->last_id = id;
 }
 
-void stream_group_count(struct stream_group *group)
+void stream_group_count(const struct stream *stream, struct stream_group *group)
 {
-    if (group->entries_read != STREAM_READ_UNKNOWN && group->entries_read != INT64_MAX)
-        group->entries_read++;
+    if (group->entries_read != STREAM_READ_UNKNOWN)
+        group->entries_read = one_more(stream, group->entries_read);
 }
 
 /* --- all groups of a stream --- */

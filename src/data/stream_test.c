@@ -580,6 +580,18 @@ static void lag_after_deletions(void **state)
     assert_true(stream_delete(stream, id_of(5, 0)));
     expect_no_lag(stream, group);
     stream_destroy(&stream);
+
+    stream = five_entries();
+    group = stream_group_create(stream, SLICE("g"), id_of(1, 0), 4);
+    read_up_to(stream, group, 2, 3);
+    assert_int_equal(group->entries_read, 5); /* there were no more */
+    expect_lag(stream, group, 0);
+    stream_group_count(stream, group);
+    assert_int_equal(group->entries_read, 5);
+    group->entries_read = STREAM_READ_UNKNOWN;
+    stream_group_count(stream, group);
+    assert_int_equal(group->entries_read, STREAM_READ_UNKNOWN);
+    stream_destroy(&stream);
 }
 
 static void lag_after_trimming(void **state)

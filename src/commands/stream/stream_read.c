@@ -391,7 +391,7 @@ static uint64_t deliver_late(struct group_use *use, const struct reading *readin
         if (!reply_cap_takes(reading->cap, &use->entries, field_count))
             break;
         reply_new(use->request, reading, &use->entries, id, field_count);
-        stream_group_count(use->group);
+        stream_group_count(use->stream, use->group);
         note_delivered(ids, id);
         if (reading->noack)
             forget_late(use, id);

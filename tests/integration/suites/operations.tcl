@@ -300,6 +300,8 @@ with_server {enable-debug-command yes} {
             {} {xgroup create x g $ mkstream} {{XGROUP CREATE x g 0-0 mkstream}}
             {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g $ entriesread 1}
                 {{XGROUP SETID x g 1-1 entriesread 1}}
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g - entriesread 7}
+                {{XGROUP SETID x g 0-0 entriesread 1}}
         }
         set claim {XCLAIM x g keydb:released 0 1-1 TIME 0 RETRYCOUNT 0 FORCE JUSTID LASTID 0-0}
         check_table [list \

@@ -160,6 +160,19 @@ with_server {enable-debug-command yes notify-keyspace-events KEA} {
             "XGROUP SETID s g 3-1 ENTRIESREAD 3" EXEC] [lreplace $told 2 2]
     }
 
+    test "no group has read more than was added, and others need not see to that" {keydb} {
+        begin
+        assert_equal {{XGROUP SETID s g 1-1 entriesread 3}} [effects_of {r xgroup setid s g 1-1 entriesread 4}]
+        assert_equal {{XGROUP SETID s g 3-1 entriesread 3}} [effects_of {r xgroup setid s g $ entriesread 4}]
+        assert_equal {{xgroup setid s g $ entriesread 3}} [effects_of {r xgroup setid s g $ entriesread 3}]
+        assert_equal {{XGROUP CREATE s h 3-1 mkstream entriesread 3}} \
+            [effects_of {r xgroup create s h $ mkstream entriesread 9}]
+        assert_equal {3 3} [lmap group [r xinfo groups s] {dict get $group entries-read}]
+        r xgroup setid s g 1-1 entriesread 3
+        assert_equal [list MULTI "[claim_of 2-1] 2-1" "XGROUP SETID s g 2-1 ENTRIESREAD 3" EXEC] \
+            [told_by {r xreadgroup group g c count 1 streams s >}]
+    }
+
     test "XCLAIM that moves the group tells where it is, and counts nothing" {keydb} {
         begin
         assert_equal [list MULTI "[claim_of 2-1 c 2] 2-1" "XGROUP SETID s g 2-1 ENTRIESREAD -1" EXEC] \
