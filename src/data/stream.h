@@ -210,9 +210,10 @@ bool stream_group_destroy(struct stream *stream, struct slice name, struct strea
 /* The number of entries after the group's last id. False: it is unknown, since counted entries were deleted. It may be
  * negative if a client has set entries_read. */
 must_check bool stream_group_lag(const struct stream *stream, const struct stream_group *group, int64_t *lag);
-/* Records that the group got an entry. An id below the group's last one changes nothing. */
+/* Records that the group got an entry. An id below the group's last one changes nothing. It never has read more than
+ * were added. */
 void stream_group_advance(const struct stream *stream, struct stream_group *group, struct stream_id id);
-void stream_group_count(struct stream_group *group); /* it got an entry that is not above its last one */
+void stream_group_count(const struct stream *stream, struct stream_group *group); /* one not above its last one */
 /* The number of entries ever added up to this id, or STREAM_READ_UNKNOWN. */
 int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id);
 

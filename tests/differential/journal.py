@@ -120,15 +120,18 @@ def without_growth(oracle, server):
 
 
 def without_consumers(oracle, server):
-    """Both without each consumer that came into being by reading again what it had had, which is nothing: the oracle
-    keeps that from its replicas. MULTI and EXEC may have been needed for it alone."""
-    def is_made(effect):
+    """Both without consumers that come and go, since the oracle has none that asked in vain and keeps it from its
+    replicas when one is made by reading what it had had; and without how much a group has read, which it does not tell.
+    MULTI and EXEC may have been needed for it alone."""
+    def is_own(effect):
         words = [word.upper() for word in effect[1]]
-        return words[:2] == [b"XGROUP", b"CREATECONSUMER"] and effect not in oracle
+        if words[:2] in ([b"XGROUP", b"CREATECONSUMER"], [b"XGROUP", b"DELCONSUMER"]):
+            return True
+        return words[:2] == [b"XGROUP", b"SETID"] and words[5:6] == [b"ENTRIESREAD"]
 
-    if not any(is_made(effect) for effect in server):
+    if not any(is_own(effect) for effect in server):
         return oracle, server
-    return [[effect for effect in side if effect[0] is not None and not is_made(effect)] for side in (oracle, server)]
+    return [[effect for effect in side if effect[0] is not None and not is_own(effect)] for side in (oracle, server)]
 
 
 def without_limit(words):

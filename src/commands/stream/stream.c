@@ -577,10 +577,18 @@ static bool parse_new_ids(struct request *request, struct new_ids *ids)
     return true;
 }
 
+static bool refuse_behind_deleted(struct request *request)
+{
+    reply_error(request, "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
+    return false;
+}
+
 /* Do they suit the stream? False: no, which was replied. Entries that were deleted count too: their ids must not come
- * again behind others. */
+ * again behind others, whatever MAXDELETEDID was before. */
 static bool check_new_ids(struct request *request, const struct stream *stream, struct new_ids *ids)
 {
+    if (stream_id_compare(ids->last_id, stream_max_deleted_id(stream)) < 0)
+        return refuse_behind_deleted(request);
     if (stream_id_compare(ids->last_id, stream_top_id(stream)) < 0) {
         reply_error(request, "ERR The ID specified in XSETID is smaller than the target stream top item");
         return false;
@@ -593,11 +601,8 @@ static bool check_new_ids(struct request *request, const struct stream *stream, 
     }
     if (stream_id_is_zero(ids->max_deleted_id))
         ids->max_deleted_id = stream_max_deleted_id(stream);
-    if (stream_id_compare(ids->last_id, ids->max_deleted_id) < 0 ||
-        stream_id_compare(ids->last_id, stream_tail_id(stream)) < 0) {
-        reply_error(request, "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id");
-        return false;
-    }
+    if (stream_id_compare(ids->last_id, stream_tail_id(stream)) < 0)
+        return refuse_behind_deleted(request);
     return true;
 }
 

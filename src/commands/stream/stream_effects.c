@@ -124,6 +124,8 @@ void effect_group_position(const struct group_use *use)
 {
     char id_text[STREAM_ID_TEXT_BYTES], read[NUMBER_I64_SPACE];
 
+    if (use->request->access->effects == NULL)
+        return;
     effect_set(use->request,
                (const struct slice[]){SLICE("XGROUP"), SLICE("SETID"), use->key->name, use->group_name,
                                       stream_id_format(use->group->last_id, id_text), SLICE("ENTRIESREAD"),

@@ -10,9 +10,13 @@
 
 /* ------------------------------------------------------------------------------------------------------- XGROUP -- */
 
+enum { CREATE_WORDS_MOST = 8, SETID_WORDS_MOST = 7 };
+
 struct group_options {
     bool makes_stream;
     int64_t entries_read;
+    uint32_t read_arg; /* where that is; 0: it was not given */
+    bool is_capped;    /* what was given was more */
 };
 
 static bool parse_group_options(struct request *request, bool may_make, struct group_options *options)
@@ -22,7 +26,8 @@ static bool parse_group_options(struct request *request, bool may_make, struct g
         if (may_make && request_arg_is(request, i, "MKSTREAM")) {
             options->makes_stream = true;
         } else if (request_arg_is(request, i, "ENTRIESREAD") && i + 1 < request->arg_count) {
-            if (!request_arg_i64(request, ++i, &options->entries_read))
+            options->read_arg = ++i;
+            if (!request_arg_i64(request, i, &options->entries_read))
                 return false;
             if (options->entries_read < STREAM_READ_UNKNOWN) {
                 reply_error(request, "ERR value for ENTRIESREAD must be positive or -1");
@@ -33,10 +38,20 @@ static bool parse_group_options(struct request *request, bool may_make, struct g
             return false;
         }
     }
-    if (request->arg_count <= (may_make ? 8U : 7U))
+    if (request->arg_count <= (may_make ? CREATE_WORDS_MOST : SETID_WORDS_MOST))
         return true;
     reply_subcommand_syntax_error(request); /* an option came twice */
     return false;
+}
+
+/* No group has read more than there ever was, whatever a client says. */
+static void cap_entries_read(struct group_options *options, const struct stream *stream)
+{
+    const uint64_t added = stream_entries_added(stream);
+
+    options->is_capped = options->entries_read >= 0 && (uint64_t)options->entries_read > added;
+    if (options->is_capped)
+        options->entries_read = (int64_t)added;
 }
 
 /* The stream of the first key. False: it is not there, or is something else, which was replied. */
@@ -69,20 +84,29 @@ static bool edit_group(struct edit *edit, struct request *request, struct group_
     return false;
 }
 
-/* "$" and the like are ids now. */
-static void operation_position(struct request *request, struct slice subcommand, struct stream_id id)
+/* "$" and the like are ids for peers. Others have to be told if the number was too large: not all of them see to it. */
+static void tell_position(struct request *request, struct slice subcommand, struct stream_id id,
+                          const struct group_options *options)
 {
-    char text[STREAM_ID_TEXT_BYTES];
+    char text[STREAM_ID_TEXT_BYTES], number[NUMBER_I64_SPACE];
+    struct slice words[CREATE_WORDS_MOST];
 
-    operation_add_words(request,
-                        (const struct slice[]){SLICE("XGROUP"), subcommand, request_arg(request, 2),
-                                               request_arg(request, 3), stream_id_format(id, text)},
-                        5, 5);
+    assert(request->arg_count <= countof(words));
+    memcpy(words, request->args, request->arg_count * sizeof(*words));
+    words[0] = SLICE("XGROUP");
+    words[1] = subcommand;
+    words[4] = stream_id_format(id, text);
+    if (options->is_capped) {
+        words[options->read_arg] = slice_make(number, number_format_i64(number, options->entries_read));
+        effect_set(request, words, request->arg_count);
+    }
+    operation_add(request, words, request->arg_count);
 }
 
 static void cmd_xgroup_create(struct request *request)
 {
     struct group_options options;
+    struct stream *stream;
     struct stream_id id;
     struct edit edit;
 
@@ -96,12 +120,14 @@ static void cmd_xgroup_create(struct request *request)
     }
     if (edit.is_new)
         edit.value = stream_value(stream_create());
-    if (stream_group_create(stream_of(edit.value), request_arg(request, 3), id, options.entries_read) == NULL) {
+    stream = stream_of(edit.value);
+    cap_entries_read(&options, stream);
+    if (stream_group_create(stream, request_arg(request, 3), id, options.entries_read) == NULL) {
         reply_error(request, "BUSYGROUP Consumer Group name already exists");
         return;
     }
     edit_end(&edit, EVENT_STREAM, "xgroup-create");
-    operation_position(request, SLICE("CREATE"), id);
+    tell_position(request, SLICE("CREATE"), id, &options);
     reply_ok(request);
 }
 
@@ -122,10 +148,11 @@ static void cmd_xgroup_setid(struct request *request)
     else if (!slice_equal(request_arg(request, 4), SLICE("$")) && !stream_arg_id(request, 4, 0, &id))
         return;
     use.group->last_id = id;
+    cap_entries_read(&options, use.stream);
     use.group->entries_read = options.entries_read;
     group_use_forget_new(&use);
     edit_end(&edit, EVENT_STREAM, "xgroup-setid");
-    operation_position(request, SLICE("SETID"), id);
+    tell_position(request, SLICE("SETID"), id, &options);
     reply_ok(request);
 }
 
@@ -210,7 +237,7 @@ static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool
 
     stream_group_advance(use->stream, use->group, id);
     if (was_late)
-        stream_group_count(use->group);
+        stream_group_count(use->stream, use->group);
     if (is_pending) {
         stream_pending_assign(use->group, id, group_use_consumer(use), ms,
                               pending != NULL ? MAX(pending->delivery_count, 1U) : 1);
@@ -261,7 +288,10 @@ static void operate_deliver(struct request *request)
         reply_int(request, 0);
         return;
     }
-    group_use_consumer(&use)->active_ms = ms;
+    if (request_arg_is(request, 5, "ACK"))
+        group_use_consumer(&use)->active_ms = ms;
+    else
+        (void)group_use_consumer(&use);
     before = use.group->last_id;
     for (uint32_t i = 6; i < request->arg_count; i++) {
         if (!stream_id_parse(request_arg(request, i), 0, &id))
@@ -619,16 +649,20 @@ static bool use_group(struct group_use *use, struct request *request, const stru
     return find_group(request, use->stream, &use->group);
 }
 
+/* The consumer exists from now on, also if there is nothing to claim. */
 static void begin_claim(struct group_use *use)
 {
     effect_none(use->request); /* each entry has an effect of its own */
+    (void)group_use_consumer(use);
     stream_iter_init_find(&use->entries, use->stream);
 }
 
-static void end_claim(struct edit *edit, struct group_use *use, bool is_changed)
+static void end_claim(struct edit *edit, struct group_use *use, uint64_t claimed, bool is_changed)
 {
     stream_iter_fini(&use->entries);
-    if (is_changed)
+    if (use->made_consumer && claimed == 0)
+        effect_consumer(use);
+    if (is_changed || use->made_consumer)
         edit_end(edit, EVENT_STREAM, NULL);
     group_use_end(use);
 }
@@ -654,9 +688,9 @@ static void cmd_xclaim(struct request *request)
         count += stream_id_parse(request_arg(request, i), 0, &id) && claim_if_due(&use, id, &options, &is_changed);
     }
     resp_end_deferred(request->out, request->proto, head, RESP_ARRAY, count);
-    if (is_moved && !is_changed)
+    if (is_moved && (!is_changed || !operations_are_wanted(request))) /* peers have it with what was claimed */
         effect_group_position(&use);
-    end_claim(&edit, &use, is_changed || is_moved);
+    end_claim(&edit, &use, count, is_changed || is_moved);
 }
 
 enum {
@@ -758,7 +792,7 @@ static void cmd_xautoclaim(struct request *request)
     reply_array(request, gone.count);
     for (uint64_t i = 0; i < gone.count; i++)
         reply_stream_id(request, gone.items[i]);
-    end_claim(&edit, &use, claimed + gone.count != 0);
+    end_claim(&edit, &use, claimed, claimed + gone.count != 0);
     ARRAY_FINI(&gone);
 }
 

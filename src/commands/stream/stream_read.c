@@ -49,13 +49,15 @@ static const char *parse_number(struct slice option, struct slice text, int64_t 
     return NULL;
 }
 
-static const char *parse_streams(uint32_t index, uint32_t arg_count, struct reading *reading)
+static const char *parse_streams(uint32_t index, uint32_t arg_count, bool in_group, struct reading *reading)
 {
     reading->first_key = index + 1;
     reading->stream_count = (arg_count - index - 1) / 2;
-    if ((arg_count - index - 1) % 2 != 0)
-        return "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.";
-    return NULL;
+    if ((arg_count - index - 1) % 2 == 0)
+        return NULL;
+    return in_group ? "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified."
+                    : "ERR Unbalanced 'xread' list of streams: for each stream key an ID, '+', or '$' must be "
+                      "specified.";
 }
 
 static const char *parse_claim(struct slice text, bool in_group, struct reading *reading)
@@ -105,7 +107,7 @@ static const char *parse_reading(const struct request *request, bool in_group, i
             error = parse_number(args[i], args[i + 1], now_ms, reading);
             i++;
         } else if (more != 0 && slice_equal_text_nocase(args[i], "STREAMS")) {
-            error = parse_streams(i, arg_count, reading);
+            error = parse_streams(i, arg_count, in_group, reading);
         } else if (more >= 2 && slice_equal_text_nocase(args[i], "GROUP")) {
             if (!in_group)
                 error = "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.";
@@ -389,7 +391,7 @@ static uint64_t deliver_late(struct group_use *use, const struct reading *readin
         if (!reply_cap_takes(reading->cap, &use->entries, field_count))
             break;
         reply_new(use->request, reading, &use->entries, id, field_count);
-        stream_group_count(use->group);
+        stream_group_count(use->stream, use->group);
         note_delivered(ids, id);
         if (reading->noack)
             forget_late(use, id);
@@ -401,12 +403,13 @@ static uint64_t deliver_late(struct group_use *use, const struct reading *readin
     return count;
 }
 
-/* Hands entries to the consumer that nobody of the group has had; before them what it claims. */
+/* Hands entries to the consumer that nobody of the group has had; before them what it claims. Others are told of each
+ * by XCLAIM. redis-server does not count those for the group, so its position follows. */
 static uint64_t deliver_new(struct group_use *use, const struct reading *reading)
 {
     struct request *request = use->request;
     struct stream_consumer *consumer = group_use_consumer(use);
-    uint64_t count = 0, field_count;
+    uint64_t claimed = 0, count, field_count;
     struct operation_list ids;
     struct stream_iter iter;
     struct stream_id id;
@@ -415,7 +418,8 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     if (reading->noack && use->made_consumer)
         effect_consumer(use);
     if (reading->claims)
-        count = stream_claim_deliver(use, reading->claim_idle_ms, reading->count);
+        claimed = stream_claim_deliver(use, reading->claim_idle_ms, reading->count);
+    count = claimed;
     if (UNLIKELY(serves_late(request)))
         count += deliver_late(use, reading, reading->count - count, &ids);
     if (!has_entries_after(use->stream, use->group->last_id)) /* all of them were late, or claimed */
@@ -432,11 +436,11 @@ static uint64_t deliver_new(struct group_use *use, const struct reading *reading
     }
     stream_iter_fini(&iter);
 out:
-    if (count != 0)
+    if (reading->noack ? claimed != 0 : count != 0) /* what need not be acknowledged makes nobody active */
         consumer->active_ms = request->access->now_ms;
     else if (use->made_consumer && !reading->noack) /* the cap let nothing through */
         effect_consumer(use);
-    if (reading->noack)
+    if (count != claimed)
         effect_group_position(use);
     operation_delivered(use, reading, &ids);
     return count;
@@ -483,15 +487,39 @@ static uint64_t deliver_again(struct group_use *use, const struct reading *readi
     return count;
 }
 
+static struct group_use use_of(struct request *request, const struct reading *reading, uint32_t index)
+{
+    return (struct group_use){.request = request,
+                              .key = &request->keys[index],
+                              .group_name = reading->group,
+                              .consumer_name = reading->consumer,
+                              .cap = reading->cap};
+}
+
+/* There is nothing for the consumer, but it has asked, and so it exists. That it has asked is no change of the key. */
+static void meet_consumer(struct request *request, const struct reading *reading, uint32_t index)
+{
+    struct group_use use = use_of(request, reading, index);
+    struct edit edit;
+
+    if (!edit_begin(&edit, request, use.key, TYPE_STREAM))
+        return; /* not to be: it was looked at before */
+    use.stream = stream_of(edit.value);
+    use.group = stream_group_find(use.stream, use.group_name);
+    (void)group_use_consumer(&use);
+    if (use.made_consumer) {
+        effect_consumer(&use);
+        operation_consumer(&use);
+        edit_end(&edit, EVENT_STREAM, NULL);
+    }
+    group_use_end(&use);
+}
+
 /* Returns how many entries it has replied. */
 static uint64_t serve_group(struct request *request, const struct reading *reading, uint32_t index,
                             struct stream_id after)
 {
-    struct group_use use = {.request = request,
-                            .key = &request->keys[index],
-                            .group_name = reading->group,
-                            .consumer_name = reading->consumer,
-                            .cap = reading->cap};
+    struct group_use use = use_of(request, reading, index);
     struct resp_deferred head = resp_begin_deferred(request->out);
     struct edit edit;
     uint64_t count;
@@ -577,8 +605,11 @@ static bool serve_all(struct request *request, const struct reading *reading, co
     for (uint32_t i = 0; i < reading->stream_count && !reply_cap_is_ended(reading->cap); i++) {
         const struct stream *stream = probe(request, &request->keys[i]);
 
-        if (!has_news(request, reading, i, stream, starts[i]))
+        if (!has_news(request, reading, i, stream, starts[i])) {
+            if (reading->in_group)
+                meet_consumer(request, reading, i);
             continue;
+        }
         if (count == 0)
             head = resp_begin_deferred(request->out);
         if (count != 0 && UNLIKELY(reading->cap != NULL)) {

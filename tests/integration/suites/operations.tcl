@@ -300,6 +300,8 @@ with_server {enable-debug-command yes} {
             {} {xgroup create x g $ mkstream} {{XGROUP CREATE x g 0-0 mkstream}}
             {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g $ entriesread 1}
                 {{XGROUP SETID x g 1-1 entriesread 1}}
+            {{xgroup create x g 0 mkstream} {xadd x 1-1 a 1}} {xgroup setid x g - entriesread 7}
+                {{XGROUP SETID x g 0-0 entriesread 1}}
         }
         set claim {XCLAIM x g keydb:released 0 1-1 TIME 0 RETRYCOUNT 0 FORCE JUSTID LASTID 0-0}
         check_table [list \
@@ -337,6 +339,18 @@ with_server {enable-debug-command yes} {
         assert_equal {KEYDB.OP.DELIVER x g d ACK 3-1} [lreplace [lindex $read end] 4 4]
         r xreadgroup group g d claim 0 count 2 streams x >
         assert_match {{XCLAIM x g d *} {XCLAIM x g d *}} [operations]
+        r xack x g 1-1 2-1 3-1
+        operations
+        foreach {command consumer} {
+            {xreadgroup group g e streams x >} e
+            {xclaim x g f 0 1-1} f
+            {xautoclaim x g h 0 0} h
+        } {
+            r {*}$command
+            assert_equal [list "XGROUP CREATECONSUMER x g $consumer"] [operations]
+            r {*}$command
+            assert_equal {} [operations]
+        }
     }
 
     test "producers: the pair goes with the entry; the lower id of two is it" {keydb} {
@@ -375,6 +389,9 @@ with_server {enable-debug-command yes} {
         assert_equal 1 [r debug operate 0 0 KEYDB.OP.DELIVER x g c 1000 ACK 1-1]
         assert_equal 1 [r debug operate 0 0 KEYDB.OP.DELIVER x g d 1000 NOACK 2-1]
         assert_equal {1 1-1 1-1 {{c 1}}} [r xpending x g]
+        foreach consumer [r xinfo consumers x g] is_active {1 0} {
+            assert_equal $is_active [expr {[dict get $consumer inactive] != -1}]
+        }
         set group [lindex [r xinfo groups x] 0]
         assert_equal {2-1 2 0} [lmap field {last-delivered-id entries-read lag} {dict get $group $field}]
         assert_equal {} [r xreadgroup group g e streams x >]

@@ -225,6 +225,11 @@ with_server {enable-debug-command yes} {
         r xdel s 5-3
         r xsetid s 5-3 entriesadded 3 maxdeletedid 0-1
         assert_refused "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id" r xsetid s 5-2
+        r xsetid s 5-3 entriesadded 3 maxdeletedid 5-3
+        foreach words {5-1 {5-2 entriesadded 3 maxdeletedid 0-1}} {
+            assert_refused "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id" \
+                r xsetid s {*}$words
+        }
         assert_equal 5-4 [r xadd s 5-* a b]
         assert_equal 1 [r xdel s 5-4]
     }

@@ -133,7 +133,7 @@ with_server {enable-debug-command yes appendonly yes} {
             {claim -9223372036854775808 streams s >} "ERR min-idle-time must be a positive integer" \
             {claim 1 claim -1 streams s >} "ERR min-idle-time must be a positive integer" \
             {noack streams s > claim} \
-                "ERR Unbalanced XREAD list of streams: for each stream key an ID or '\$' must be specified." \
+                "ERR Unbalanced 'xreadgroup' list of streams: for each stream key an ID or '>' must be specified." \
         ] {
             assert_refused $error r xreadgroup group g d {*}$words
         }
@@ -148,14 +148,14 @@ with_server {enable-debug-command yes appendonly yes} {
         assert_equal {s} [r command getkeys xreadgroup group claim claim streams s >]
     }
 
-    test "others are told by XCLAIM of each, and of what was new as ever" {keydb} {
+    test "others are told by XCLAIM of each, and where the group is" {keydb} {
         begin 2
         since 5000 2-1
         r xadd s 3-1 n 3
         set found [journaled_by {claim claim 4000}]
         assert_match {XCLAIM s g d 0 2-1 TIME * RETRYCOUNT 2 FORCE JUSTID LASTID 2-1} [lindex $found 0]
         assert_match {XCLAIM s g d 0 3-1 TIME * RETRYCOUNT 1 FORCE JUSTID LASTID 3-1} [lindex $found 1]
-        assert_equal 2 [llength $found]
+        assert_equal {{XGROUP SETID s g 3-1 ENTRIESREAD 3}} [lrange $found 2 end]
         since 5000 1-1 2-1 3-1
         claim claim 4000 noack count 2
         assert_equal {} [journaled_by {claim claim 4000000}]

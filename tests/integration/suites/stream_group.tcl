@@ -211,7 +211,37 @@ with_server {enable-debug-command yes} {
         assert_equal {{} {}} [list [group_field s entries-read] [group_field s lag]]
         r xgroup setid s g 2-1 entriesread 2
         r xtrim s maxlen 1
-        assert_equal {2 4} [list [group_field s entries-read] [group_field s lag]]
+        assert_equal {2 1} [list [group_field s entries-read] [group_field s lag]]
+    }
+
+    # As Redis 8.6 does it. ENTRIESREAD, what happens then, and entries-read and lag after it.
+    foreach {::read ::commands ::expected} {
+        2 {{xtrim s maxlen 3}} {2 3}
+        2 {{xtrim s maxlen 3} read} {3 2}
+        2 {{xtrim s maxlen 0}} {2 0}
+        0 {{xdel s 1-1}} {0 4}
+        0 {{xdel s 1-1} read} {2 3}
+        0 {{xdel s 3-1}} {0 {}}
+        0 {{xdel s 3-1} read} {{} {}}
+        0 {read {xdel s 1-1} read} {2 3}
+        0 {read {xdel s 2-1} read} {{} {}}
+        9 {} {5 5}
+        5 {{xgroup setid s g 5-1 entriesread 7}} {5 0}
+        -1 {} {{} 5}
+    } {
+        test "the lag of a group that has read $::read, after: $::commands" {keydb} {
+            stream_of s other 5
+            r xgroup create s g 0 entriesread $::read
+            r xgroup destroy s other
+            foreach command $::commands {
+                if {$command eq "read"} {
+                    r xreadgroup group g c count 1 streams s >
+                } else {
+                    r {*}$command
+                }
+            }
+            assert_equal $::expected [list [group_field s entries-read] [group_field s lag]]
+        }
     }
 
     test "deliveries and claims against a model" {} {
