@@ -153,6 +153,30 @@ test "a hash with deadlines from Valkey 9" {} {
     }
 }
 
+with_server {enable-debug-command yes} {
+    test "files in the version of Valkey 9" {} {
+        set far 4102444800123
+        r hset h a one b two
+        r hpexpireat h $far fields 1 b
+        r hset plain a 1
+        set id [r xadd s IDMP p i * f v]
+        with_config {rdb-version 80} {
+            r save
+        }
+        set bytes [slurp [srv dir]/dump.rdb]
+        assert_equal VALKEY080 [string range $bytes 0 8]
+        set hash \x16[rdb_text h]\x02[valkey_field a one -1][valkey_field b two $far]
+        assert {[string first $hash $bytes] > 0} $bytes
+        with_file $bytes {
+            assert_equal {a one b two} [concat {*}[lsort_pairs [$s hgetall h]]]
+            assert_equal [list -1 $far] [$s hpexpiretime h fields 2 a b]
+            assert_equal 1 [$s hget plain a]
+            assert_equal [list [list $id {f v}]] [$s xrange s - +]
+            assert_equal 0 [dict get [$s xinfo stream s] pids-tracked]
+        }
+    }
+}
+
 foreach options {{} {active-replica yes multi-master yes}} {
     test_each options "data of a Valkey 9 master, with options {$options}" {noconn} {
         with_group [list a ours $options] {
