@@ -285,6 +285,7 @@ static void pieces_make_the_same_file(void **state)
     for (unsigned i = 0; i < countof(types); i++) {
         check(types[i], RDB_VERSION_FIELD_DEADLINES, 0, NOW_MS);
         check(types[i], RDB_VERSION_FIELD_DEADLINES - 1, 0, NOW_MS); /* all deadlines in records */
+        check(types[i], RDB_VERSION_VALKEY, 0, NOW_MS);
         check(types[i], COMMANDS, RDB_VERSION_FIELD_DEADLINES, NOW_MS);
         check(types[i], COMMANDS, RDB_VERSION_FIELD_DEADLINES - 1, NOW_MS);
     }
@@ -295,6 +296,7 @@ static void streams_have_the_same_form(void **state)
     (void)state;
     for (int version = RDB_VERSION_WRITTEN_LEAST; version <= RDB_VERSION_FIELD_DEADLINES; version++)
         check(TYPE_STREAM, version, 0, NOW_MS);
+    check(TYPE_STREAM, RDB_VERSION_VALKEY, 0, NOW_MS);
     check(TYPE_STREAM, COMMANDS, RDB_VERSION_WRITTEN_LEAST, NOW_MS);
     check(TYPE_STREAM, COMMANDS, RDB_VERSION_FIELD_DEADLINES, NOW_MS);
 }
@@ -315,6 +317,7 @@ static void members_past_their_deadlines_do_not_come_back(void **state)
     for (unsigned i = 0; i < countof(types); i++) {
         check(types[i], RDB_VERSION_FIELD_DEADLINES, 0, FIRST_MS + MEMBERS / 2);
         check(types[i], RDB_VERSION_FIELD_DEADLINES - 1, 0, FIRST_MS + MEMBERS / 2);
+        check(types[i], RDB_VERSION_VALKEY, 0, FIRST_MS + MEMBERS / 2);
     }
 }
 

@@ -20,7 +20,7 @@ enum {
     RDB_VERSION_SET_LISTPACK = 11, /* and consumers' active time */
     RDB_VERSION_FIELD_DEADLINES = 12,
     RDB_VERSION_IDMP = 13, /* streams with pairs of producers, of Redis 8.6 */
-    /* Valkey's, from 9.0 on: other types than those of Redis from version 12 on. It is only read. */
+    /* Valkey's, from 9.0 on: what Redis' 11 has, and a hash with deadlines of its own. Not above the others. */
     RDB_VERSION_VALKEY = 80
 };
 
@@ -75,7 +75,7 @@ enum rdb_type {
     RDB_HASH_LISTPACK_DEADLINES = 25,
     RDB_STREAM_4 = 26,          /* and pairs of producers (data/stream_idmp.h) */
     RDB_CRON = 64,              /* KeyDB's */
-    RDB_HASH_VALKEY = 256 + 22, /* what is 22 in RDB_VERSION_VALKEY; no byte, so no file says it */
+    RDB_HASH_VALKEY = 256 + 22, /* what is 22 in RDB_VERSION_VALKEY (rdb_type_byte) */
     RDB_TYPE_NUMBERS = 512,     /* above all of these */
     RDB_TYPE_NONE = -1
 };
@@ -84,6 +84,12 @@ enum rdb_type {
 static inline unsigned rdb_type_in(int version, unsigned type)
 {
     return version == RDB_VERSION_VALKEY && type == RDB_HASH_DEADLINES_EARLY ? RDB_HASH_VALKEY : type;
+}
+
+/* The byte that stands for a type in files and payloads of those versions that have it. */
+static inline unsigned rdb_type_byte(enum rdb_type type)
+{
+    return (unsigned)type & 0xff;
 }
 
 enum rdb_text_form { RDB_TEXT_I8 = 0, RDB_TEXT_I16 = 1, RDB_TEXT_I32 = 2, RDB_TEXT_LZF = 3 };

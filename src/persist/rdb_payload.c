@@ -23,7 +23,7 @@ void rdb_payload_write(struct rdb_writer *writer, const struct entry *entry)
     const struct rdb_form *form = rdb_write_form_of(writer, entry);
 
     assert(writer->sink == NULL && writer->out.size == 0);
-    rdb_write_byte(writer, form->number);
+    rdb_write_byte(writer, rdb_type_byte(form->number));
     rdb_write_value(writer, form, entry);
     rdb_write_records(writer, form, entry); /* readers that do not know these records skip them */
     rdb_payload_seal(writer);
@@ -43,7 +43,7 @@ bool rdb_payload_begin(struct rdb_writer *writer, struct rdb_elements *elements,
     const struct rdb_form *form = rdb_elements_begin(elements, writer, entry, first_ms);
 
     assert(rdb_writer_offset(writer) == 0);
-    rdb_write_byte(writer, form->number);
+    rdb_write_byte(writer, rdb_type_byte(form->number));
     rdb_write_elements_head(writer, elements, count);
     return form->has_deadlines;
 }

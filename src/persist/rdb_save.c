@@ -46,7 +46,7 @@ struct saver {
 
 static struct slice header_of(int version, char room[RDB_HEADER_BYTES])
 {
-    memcpy(room, "REDIS0000", RDB_HEADER_BYTES);
+    memcpy(room, version == RDB_VERSION_VALKEY ? "VALKEY000" : "REDIS0000", RDB_HEADER_BYTES);
     room[RDB_HEADER_BYTES - 1] = (char)('0' + version % 10);
     room[RDB_HEADER_BYTES - 2] = (char)('0' + version / 10);
     return slice_make(room, RDB_HEADER_BYTES);
@@ -216,7 +216,7 @@ static void save_key(struct access *access, unsigned db, const struct entry *ent
         return;
     save_head(saver, db, entry);
     form = rdb_write_form_of(writer, entry);
-    rdb_write_byte(writer, form->number);
+    rdb_write_byte(writer, rdb_type_byte(form->number));
     rdb_write_text(writer, entry_key(entry));
     rdb_write_value(writer, form, entry);
     rdb_write_records(writer, form, entry);
@@ -235,7 +235,7 @@ static bool begin_large(struct access *access, unsigned db, const struct entry *
     save_head(saver, db, entry);
     saver->is_in_large = true;
     form = rdb_elements_begin(&saver->large, &saver->writer, entry, value->first_ms);
-    rdb_write_byte(&saver->writer, form->number);
+    rdb_write_byte(&saver->writer, rdb_type_byte(form->number));
     rdb_write_text(&saver->writer, entry_key(entry));
     rdb_write_elements_head(&saver->writer, &saver->large, value->count);
     return form->has_deadlines;

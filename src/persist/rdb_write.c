@@ -17,7 +17,7 @@ enum {
 void rdb_writer_init(struct rdb_writer *writer, const struct rdb_write_options *options, struct byte_sink *sink)
 {
     assert(options->least >= RDB_VERSION_WRITTEN_LEAST && options->least <= options->most);
-    assert(options->most <= RDB_VERSION_MOST);
+    assert(options->most <= (rdb_is_for_valkey(options) ? RDB_VERSION_VALKEY : RDB_VERSION_MOST));
     *writer = (struct rdb_writer){.options = *options, .sink = sink, .version = options->least};
 }
 
@@ -321,6 +321,11 @@ void rdb_write_deadline(struct rdb_writer *writer, int64_t expire_ms, int64_t le
 {
     assert(expire_ms == EXPIRE_NEVER || expire_ms >= least_ms);
     rdb_write_length(writer, expire_ms == EXPIRE_NEVER ? 0 : (uint64_t)(expire_ms - least_ms) + 1);
+}
+
+void rdb_write_whole_deadline(struct rdb_writer *writer, int64_t expire_ms)
+{
+    rdb_write_u64(writer, expire_ms == EXPIRE_NEVER ? UINT64_MAX : (uint64_t)expire_ms);
 }
 
 void rdb_write_aux(struct rdb_writer *writer, struct slice name, struct slice value)

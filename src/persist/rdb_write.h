@@ -15,10 +15,16 @@
 #include "store/entry.h"
 
 struct rdb_write_options {
-    int least, most; /* versions, RDB_VERSION_WRITTEN_LEAST ... RDB_VERSION_MOST */
+    int least, most; /* versions, RDB_VERSION_WRITTEN_LEAST ... RDB_VERSION_MOST; or both are RDB_VERSION_VALKEY */
     bool compresses; /* compresses texts if it pays */
     bool checksums;
 };
+
+/* These exclude everything but RDB_VERSION_VALKEY. */
+static inline bool rdb_is_for_valkey(const struct rdb_write_options *options)
+{
+    return options->least == RDB_VERSION_VALKEY;
+}
 
 struct rdb_form;
 
@@ -85,6 +91,8 @@ void rdb_writer_need(struct rdb_writer *writer, int version);
 must_check bool rdb_may_have_deadlines(struct rdb_writer *writer);
 /* In such a form: times count from the earliest one, plus one; 0: none. */
 void rdb_write_deadline(struct rdb_writer *writer, int64_t expire_ms, int64_t least_ms);
+/* In Valkey's: the time itself; -1: none. */
+void rdb_write_whole_deadline(struct rdb_writer *writer, int64_t expire_ms);
 
 /* --- values --- */
 

@@ -29,21 +29,22 @@ const struct rdb_form *rdb_elements_begin(struct rdb_elements *elements, struct 
                                           const struct entry *entry, int64_t first_ms)
 {
     const struct type_elements *type;
+    enum rdb_type with_deadlines = RDB_TYPE_NONE;
 
     *elements = (struct rdb_elements){.entry = entry, .first_ms = first_ms};
     type = type_of(elements);
+    if (type->form_is_fixed && first_ms != EXPIRE_NEVER && type->form_with_deadlines != NULL)
+        with_deadlines = type->form_with_deadlines(writer);
     if (!type->form_is_fixed)
         elements->form = rdb_write_form_of(writer, entry);
-    else if (first_ms != EXPIRE_NEVER && type->form_with_deadlines != 0 && rdb_may_have_deadlines(writer))
-        elements->form = rdb_form_of(type->form_with_deadlines);
     else
-        elements->form = rdb_form_of(type->form);
+        elements->form = rdb_form_of(with_deadlines != RDB_TYPE_NONE ? with_deadlines : type->form);
     return elements->form;
 }
 
 void rdb_write_elements_head(struct rdb_writer *writer, const struct rdb_elements *elements, uint64_t count)
 {
-    if (elements->form->has_deadlines)
+    if (elements->form->has_deadlines && !elements->form->deadlines_follow)
         rdb_write_u64(writer, (uint64_t)elements->first_ms);
     if (type_of(elements)->write_head != NULL)
         type_of(elements)->write_head(writer);
@@ -60,9 +61,11 @@ void rdb_write_one(struct rdb_writer *writer, const struct rdb_elements *element
         type_of(elements)->write_part(writer, elements->form->number, elements->entry, element);
         return;
     }
-    if (elements->form->has_deadlines)
+    if (elements->form->has_deadlines && !elements->form->deadlines_follow)
         rdb_write_deadline(writer, expire_ms, elements->first_ms);
     type_of(elements)->write(writer, element);
+    if (elements->form->deadlines_follow)
+        rdb_write_whole_deadline(writer, expire_ms);
 }
 
 void rdb_write_elements_rest(struct rdb_writer *writer, const struct rdb_elements *elements)

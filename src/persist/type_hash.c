@@ -197,10 +197,20 @@ static bool read_hash_listpack_deadlines(struct rdb_reader *reader, const struct
 
 /* ----------------------------------------------------------------------------------------------------- writing -- */
 
+/* RDB_TYPE_NONE: this version has none. */
+static enum rdb_type form_with_deadlines(struct rdb_writer *writer)
+{
+    if (!rdb_may_have_deadlines(writer))
+        return RDB_TYPE_NONE;
+    return rdb_is_for_valkey(&writer->options) ? RDB_HASH_VALKEY : RDB_HASH_DEADLINES;
+}
+
 static enum rdb_type form_of(struct rdb_writer *writer, const struct entry *entry)
 {
-    if (entry_member_deadlines(entry) != 0 && rdb_may_have_deadlines(writer))
-        return RDB_HASH_DEADLINES;
+    const enum rdb_type form = entry_member_deadlines(entry) != 0 ? form_with_deadlines(writer) : RDB_TYPE_NONE;
+
+    if (form != RDB_TYPE_NONE)
+        return form;
     return entry->encoding == ENCODING_LISTPACK && writer->options.least >= RDB_VERSION_LISTPACKS ? RDB_HASH_LISTPACK
                                                                                                   : RDB_HASH;
 }
@@ -244,6 +254,23 @@ static void write_hash_with_deadlines(struct rdb_writer *writer, const struct en
     hash_each(hash, write_field_with_deadline, &fields);
 }
 
+static void write_field_of_valkey(struct slice field, struct slice value, void *context)
+{
+    const struct field_writer *fields = context;
+
+    write_pair(field, value, fields->writer);
+    rdb_write_whole_deadline(fields->writer, entry_member_expire_ms(fields->entry, field));
+}
+
+static void write_hash_valkey(struct rdb_writer *writer, const struct entry *entry)
+{
+    struct field_writer fields = {writer, entry, EXPIRE_NEVER};
+    struct value hash = entry_value(entry);
+
+    rdb_write_count(writer, hash_count(hash));
+    hash_each(hash, write_field_of_valkey, &fields);
+}
+
 /* ----------------------------------------------------------------------------------------- as commands, digest -- */
 
 static void put_pair_words(struct slice field, struct slice value, void *context)
@@ -271,7 +298,7 @@ static void put_element(struct aof_commands *commands, const struct former_eleme
 
 static const struct type_elements elements = {.form_is_fixed = true,
                                               .form = RDB_HASH,
-                                              .form_with_deadlines = RDB_HASH_DEADLINES,
+                                              .form_with_deadlines = form_with_deadlines,
                                               .write = write_element,
                                               .command = "HSET",
                                               .width = 2,
@@ -306,7 +333,8 @@ static const struct rdb_form forms[] = {
     {.number = RDB_HASH_LISTPACK_DEADLINES, .name = "hash as listpack with deadlines", .head = "8t",
      .read = read_hash_listpack_deadlines},
     /* no head: it is told by the version of the file, so others must not get its bytes alone */
-    {.number = RDB_HASH_VALKEY, .name = "hash with deadlines, of Valkey", .read = read_hash_valkey},
+    {.number = RDB_HASH_VALKEY, .name = "hash with deadlines, of Valkey", .read = read_hash_valkey,
+     .write = write_hash_valkey, .has_deadlines = true, .deadlines_follow = true},
     {0},
 };
 /* clang-format on */

@@ -23,16 +23,18 @@ struct rdb_form {
      * none. */
     bool (*read)(struct rdb_reader *reader, const struct rdb_limits *limits, struct rdb_value *value);
     void (*write)(struct rdb_writer *writer, const struct entry *entry); /* NULL: this form is only read */
-    bool has_deadlines; /* contains deadlines of members; otherwise these are in records behind the value */
+    /* Contains deadlines of members; otherwise these are in records behind the value. A deadline is in front of its
+     * element, and the earliest one in front of all; or each follows its element, by itself. */
+    bool has_deadlines, deadlines_follow;
 };
 
 /* How a value is written whose elements come one by one (data/former.h). Of a stream, elements are nodes. */
 struct type_elements {
     bool form_is_fixed; /* false: form_of knows it, by what a value has beside its elements */
     enum rdb_type form; /* that it has then */
-    /* That it has then if members have deadlines and the version of the file allows; 0: deadlines are in records behind
-     * the value. Its elements are those of `form` behind the deadline. */
-    enum rdb_type form_with_deadlines;
+    /* That it has then if members have deadlines; RDB_TYPE_NONE: the version of the file has none. NULL: deadlines are
+     * in records behind the value in any version. Its elements are those of `form`, and the deadlines. */
+    enum rdb_type (*form_with_deadlines)(struct rdb_writer *writer);
     void (*write_head)(struct rdb_writer *writer); /* NULL: the number of the elements */
     void (*write)(struct rdb_writer *writer, const struct former_element *element);
     /* Of a value that has other parts behind its elements, or nothing else. */

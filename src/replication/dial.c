@@ -2,7 +2,6 @@
 
 #include "base/assert.h"
 #include "base/log.h"
-#include "base/version.h"
 #include "net/conn.h"
 #include "net/tls.h"
 #include "replication/lookup.h"
@@ -116,7 +115,6 @@ void dial_begin_handshake(struct handshake *handshake, struct handshake_facts fa
     struct buffer user = {0}, password = {0}, ip = {0};
 
     facts.port = announced_port();
-    facts.version = KEYDB_VERSION;
     facts.user = copy_option(&option_masteruser, &user);
     facts.password = copy_option(&option_masterauth, &password);
     facts.announced_ip = copy_option(&option_replica_announce_ip, &ip);

@@ -132,14 +132,16 @@ struct group {
     unsigned count;
     unsigned capa; /* of all of them */
     unsigned filter;
-    bool is_keydb;
+    bool is_keydb, is_valkey;
     uint64_t since_us;
 };
 
 static bool fits(const struct group *group, const struct replica *link)
 {
-    return is_waiting(link) &&
-           (group->count == 0 || (link->filter == group->filter && replica_is_plain_keydb(link) == group->is_keydb));
+    if (!is_waiting(link))
+        return false;
+    return group->count == 0 || (link->filter == group->filter && replica_is_plain_keydb(link) == group->is_keydb &&
+                                 replica_is_valkey(link) == group->is_valkey);
 }
 
 static void find_group(struct group *group)
@@ -154,6 +156,7 @@ static void find_group(struct group *group)
         if (group->count++ == 0) {
             group->filter = link->filter;
             group->is_keydb = replica_is_plain_keydb(link);
+            group->is_valkey = replica_is_valkey(link);
             group->since_us = atomic_load_explicit(&link->waits_since_us, memory_order_relaxed);
         }
         group->capa &= link->capa;
@@ -429,6 +432,8 @@ static enum snapshot_readers readers_of(const struct group *group)
 {
     if (group->is_keydb)
         return SNAPSHOT_FOR_KEYDB;
+    if (group->is_valkey)
+        return SNAPSHOT_FOR_VALKEY;
     return (group->capa & REPLICA_CAPA_NEWEST) != 0 ? SNAPSHOT_FOR_NEWEST : SNAPSHOT_FOR_OTHERS;
 }
 

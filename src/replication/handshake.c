@@ -85,7 +85,9 @@ static void prepare(struct handshake *handshake, const struct handshake_facts *f
     /* rdb-newest is a word of our own: our masters send the newest version of the file format then. */
     const struct slice capa[] = {SLICE("REPLCONF"), SLICE("capa"), SLICE("eof"),       SLICE("capa"),
                                  SLICE("psync2"),   SLICE("capa"), SLICE("rdb-newest")};
-    const struct slice version[] = {SLICE("REPLCONF"), SLICE("version"), slice_from_text(facts->version)};
+    /* Masters of Valkey alone listen to it, and send what that version of Valkey can load: for this one they write
+     * RDB_VERSION_VALKEY, below it they fail where a hash has deadlines. */
+    const struct slice version[] = {SLICE("REPLCONF"), SLICE("version"), SLICE("9.0.0")};
     struct buffer *requests = handshake->requests;
 
     append_words(&requests[HANDSHAKE_PING], ping, countof(ping));

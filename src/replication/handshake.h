@@ -21,7 +21,6 @@ struct handshake_facts {
     struct slice user, password; /* size 0: none */
     struct slice announced_ip;   /* size 0: the master takes that of the connection */
     int port;
-    const char *version;
     const char *id;   /* NULL: asks for all data */
     int64_t offset;   /* bytes of that history that are here */
     const char *uuid; /* of this start of an active server; NULL: it is not active */

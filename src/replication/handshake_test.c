@@ -12,14 +12,9 @@
 #define ID "0123456789abcdef0123456789abcdef01234567"
 #define OTHER "fedcba9876543210fedcba9876543210fedcba98"
 
-static const struct handshake_facts stranger = {.port = 1, .version = "7.0.0"};
-static const struct handshake_facts known = {.user = {"joe", 3},
-                                             .password = {"pw", 2},
-                                             .announced_ip = {"::1", 3},
-                                             .port = 1,
-                                             .version = "7.0.0",
-                                             .id = ID,
-                                             .offset = 99};
+static const struct handshake_facts stranger = {.port = 1};
+static const struct handshake_facts known =
+    {.user = {"joe", 3}, .password = {"pw", 2}, .announced_ip = {"::1", 3}, .port = 1, .id = ID, .offset = 99};
 
 /* What comes of these replies. */
 static enum handshake_result talk(const struct handshake_facts *facts, const char *replies, struct handshake *handshake,
@@ -105,9 +100,7 @@ static void a_line_has_a_limit(void **state)
     expect(&stranger, line, HANDSHAKE_FAILED, "", "too long");
 }
 
-static const struct handshake_facts active = {.port = 1,
-                                              .version = "7.0.0",
-                                              .uuid = "8294aaaa-1111-4a5b-9c7d-0123456789ab"};
+static const struct handshake_facts active = {.port = 1, .uuid = "8294aaaa-1111-4a5b-9c7d-0123456789ab"};
 
 /* PING, port, capa; then what the rows say. */
 static void what_active_servers_say(void **state)

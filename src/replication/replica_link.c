@@ -4,6 +4,7 @@
 #include "base/fence.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "replication/backlog.h"
 #include "replication/full_sync.h"
@@ -94,6 +95,23 @@ void replica_add_capa(struct client *client, unsigned capa)
     of(client)->capa |= capa;
     if ((capa & (REPLICA_CAPA_KEYDB | REPLICA_CAPA_NEWEST)) != 0)
         replica_set_keydb(client, SLICE_EMPTY);
+}
+
+/* Redis says none; what this server and KeyDB read is known otherwise. */
+void replica_set_version(struct client *client, struct slice version)
+{
+    enum { LEAST_MAJOR = 9 }; /* Valkey 8 reads what Redis 7.2 does */
+    const char *dot = version.size != 0 ? memchr(version.data, '.', version.size) : NULL;
+    int64_t major;
+
+    if (dot != NULL && number_parse_i64(slice_make(version.data, (size_t)(dot - version.data)), &major) &&
+        major >= LEAST_MAJOR)
+        replica_add_capa(client, REPLICA_CAPA_VALKEY);
+}
+
+bool replica_is_valkey(const struct replica *link)
+{
+    return (link->capa & REPLICA_CAPA_VALKEY) != 0 && !link->is_keydb;
 }
 
 bool replica_is_plain_keydb(const struct replica *link)

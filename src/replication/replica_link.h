@@ -32,7 +32,8 @@ enum replica_capa {
     REPLICA_CAPA_EOF = 1 << 0,    /* a snapshot whose size is not known in advance */
     REPLICA_CAPA_PSYNC2 = 1 << 1, /* learns of a new id when it continues */
     REPLICA_CAPA_KEYDB = 1 << 2,  /* activeExpire */
-    REPLICA_CAPA_NEWEST = 1 << 3  /* reads every version of RDB: this server */
+    REPLICA_CAPA_NEWEST = 1 << 3, /* reads every version of RDB: this server */
+    REPLICA_CAPA_VALKEY = 1 << 4  /* reads RDB_VERSION_VALKEY, and none of Redis' from 12 on */
 };
 enum replica_filter { REPLICA_WITHOUT_KEYS = 1 << 0, REPLICA_WITHOUT_LIBRARIES = 1 << 1 };
 
@@ -43,6 +44,8 @@ void replica_set_port(struct client *client, int port);
 void replica_add_capa(struct client *client, unsigned capa); /* enum replica_capa */
 void replica_set_keydb(struct client *client,
                        struct slice uuid); /* it has a uuid; empty: it is KeyDB, says another word */
+/* The word that a server of Valkey says. */
+void replica_set_version(struct client *client, struct slice version);
 void replica_set_snapshot_only(struct client *client, bool is_set);
 void replica_set_filter(struct client *client, unsigned filter); /* enum replica_filter: the snapshot has only a part */
 bool replica_is_filtered_without_eof(const struct client *client);

@@ -92,7 +92,8 @@ void replicas_refresh_good(void);                              /* worker 0's, on
 /* --- replica_link.c --- */
 
 bool replica_is_plain_keydb(
-    const struct replica *link); /* a server of KeyDB's own; under the list's lock, or its worker */
+    const struct replica *link);                    /* a server of KeyDB's own; under the list's lock, or its worker */
+bool replica_is_valkey(const struct replica *link); /* likewise; it reads RDB_VERSION_VALKEY */
 void replica_close(struct replica *link, const char *why); /* ends the connection */
 /* The snapshot is sent. */
 void replica_snapshot_sent(struct replica *link, bool starts_at_once);

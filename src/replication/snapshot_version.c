@@ -25,6 +25,9 @@ struct snapshot_version snapshot_version_choose(const struct rdb_write_options *
     case SNAPSHOT_FOR_KEYDB:
         version = RDB_VERSION_WRITTEN_LEAST;
         break;
+    case SNAPSHOT_FOR_VALKEY:
+        version = RDB_VERSION_VALKEY;
+        break;
     case SNAPSHOT_FOR_NEWEST:
         version = contents->may_have_idmp ? RDB_VERSION_IDMP : RDB_VERSION_FIELD_DEADLINES;
         break;

@@ -16,6 +16,7 @@ struct snapshot_version {
 enum snapshot_readers {
     SNAPSHOT_FOR_OTHERS, /* Redis, and servers unknown: the lowest version that holds what there is */
     SNAPSHOT_FOR_KEYDB,  /* reads version 9, and no functions */
+    SNAPSHOT_FOR_VALKEY, /* from 9.0 on: reads up to 11 and its own version, which has deadlines of fields */
     SNAPSHOT_FOR_NEWEST  /* this server: reads all; up to 12, unless the data need more, for earlier ones of it */
 };
 

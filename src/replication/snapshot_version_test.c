@@ -45,6 +45,13 @@ static void keydb_and_this_server(void **state)
     expect(&any, SNAPSHOT_FOR_NEWEST, all, 13, false);
 }
 
+static void valkey_gets_its_own(void **state)
+{
+    (void)state;
+    expect(&any, SNAPSHOT_FOR_VALKEY, (struct snapshot_contents){0}, RDB_VERSION_VALKEY, false);
+    expect(&any, SNAPSHOT_FOR_VALKEY, all, RDB_VERSION_VALKEY, false);
+}
+
 static void a_fixed_version_is_for_everybody(void **state)
 {
     (void)state;
@@ -53,6 +60,7 @@ static void a_fixed_version_is_for_everybody(void **state)
 
         expect(&fixed, SNAPSHOT_FOR_OTHERS, all, version, false);
         expect(&fixed, SNAPSHOT_FOR_KEYDB, all, version, false);
+        expect(&fixed, SNAPSHOT_FOR_VALKEY, all, version, false);
         expect(&fixed, SNAPSHOT_FOR_NEWEST, all, version, false);
     }
 }
@@ -62,6 +70,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_get_the_lowest_that_holds_all),
         cmocka_unit_test(keydb_and_this_server),
+        cmocka_unit_test(valkey_gets_its_own),
         cmocka_unit_test(a_fixed_version_is_for_everybody),
     };
 

@@ -4,9 +4,10 @@ ones too, and the other has the same data after it: from the payloads of DUMP, f
 append-only file, and as a replica, which gets a snapshot before or amidst the commands, over a pipe or from a file.
 
     peers.py --server BIN --peer BIN [--rounds N] [--count N] [--seed N] [--only WAY] [--from ours|peer]
+             [--without NAMES]
 
 WAY: payloads, file, aof, replica. --peer: redis-server 8 or valkey-server, as it is installed. Fields that only one of
-the two shows are left out. The last line counts what passed.
+the two shows are left out, and those of XINFO that --without names. The last line counts what passed.
 """
 import argparse
 import os
@@ -31,14 +32,17 @@ OF_FORMS = {b"radix-tree-keys", b"radix-tree-nodes"}     # each server's own mat
 OF_PRODUCERS = {b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked", b"iids-added",
                 b"iids-duplicates"}
 OF_CONSUMERS = {b"seen-time", b"active-time"}    # effects do not have them, nor do files in lower versions
+OF_REPETITIONS = {b"iids-duplicates"}       # our effects do not have them
+OF_IDLE = {b"consumers without entries"}    # their effects do not have those which have never got any
 
 
 class Load:
     """Random commands that both servers know."""
 
-    def __init__(self, seed, knows):
+    def __init__(self, seed, knows, persists=True):
         self.random = random.Random(seed)
         self.knows = knows
+        self.persists = persists
         self.ids = 0
 
     def pick(self, *choices):
@@ -157,6 +161,8 @@ class Load:
                 listed.append(["EXEC" if opened else "MULTI"])
                 opened = not opened
             words = self.one()
+            if not self.persists and (words[0] == "HPERSIST" or words[2:3] == ["PERSIST"]):
+                continue
             if self.knows(words[0]) and not ("CLAIM" in words and not self.knows("XACKDEL")):
                 listed.append(words)
         return listed + ([["EXEC"]] if opened else [])
@@ -189,7 +195,9 @@ def settle(member):
                 if member.ask("TYPE", key) != b"hash":
                     return True
                 fields = plain(member.call("HKEYS", key))
-                times = plain(member.call("HPEXPIRETIME", key, "FIELDS", len(fields), *fields)) if fields else []
+                if not fields:      # it goes, too
+                    return False
+                times = plain(member.call("HPEXPIRETIME", key, "FIELDS", len(fields), *fields))
                 return not any(is_soon(int(time_ms)) for time_ms in times)
             wait_until(is_settled, 20, lambda key=key: "the deadlines of %r are over" % key)
 
@@ -208,7 +216,8 @@ def stream_of(connection, key, without):
     seen = tidy(plain(connection.command("XINFO", "STREAM", key, "FULL", "COUNT", "0")))
     seen[b"groups"] = {group[b"name"]: group for group in seen[b"groups"]}
     for group in seen[b"groups"].values():
-        group[b"consumers"] = {consumer[b"name"]: consumer for consumer in group[b"consumers"]}
+        group[b"consumers"] = {consumer[b"name"]: consumer for consumer in group[b"consumers"]
+                               if not OF_IDLE & without or consumer[b"pel-count"] != b"0"}
     return seen
 
 
@@ -264,7 +273,9 @@ class Round:
         self.seed = seed
         self.random = random.Random(seed)
         self.members = []
-        self.without = OF_FORMS | OF_CONSUMERS | (set() if options.knows("XCFGSET") else OF_PRODUCERS)
+        self.persists = True
+        self.without = OF_FORMS | OF_CONSUMERS | options.without | (
+            set() if options.knows("XCFGSET") else OF_PRODUCERS)
 
     def member(self, which, *settings):
         binary = self.options.server if which == "ours" else self.options.peer
@@ -272,11 +283,18 @@ class Round:
         self.members.append(member)
         return member
 
-    def begin(self, *settings):
+    def begin(self, *settings, is_master=False):
         """The server that has the data, and the commands that make them."""
+        if self.source == "ours" and self.options.is_valkey and not is_master:
+            settings += ("--rdb-version", "80")     # the only one with deadlines of fields that it reads
         source = self.member(self.source, *settings)
         source.ask("FUNCTION", "LOAD", LIBRARY)
-        return source, Load(self.seed, self.options.knows).commands(self.options.count)
+        return source, Load(self.seed, self.options.knows, self.persists).commands(self.options.count)
+
+    def by_effects(self):
+        # Redis' HPERSIST of a field that is over by then does nothing, in a file that is loading, too: it goes.
+        self.persists = self.source == "peer" or self.options.is_valkey
+        self.without = self.without | (OF_REPETITIONS if self.source == "ours" else OF_IDLE)
 
     def target(self):
         return "peer" if self.source == "ours" else "ours"
@@ -315,7 +333,7 @@ class Round:
         source, commands = self.begin()
         fill(source, commands)
         settle(source)
-        for version in ("auto", *self.options.versions) if self.source == "ours" else (None,):
+        for version in self.options.versions if self.source == "ours" else (None,):
             if version:
                 source.ask("CONFIG", "SET", "rdb-version", version)
             source.ask("SAVE")
@@ -323,6 +341,7 @@ class Round:
             self.members.pop().stop()
 
     def aof(self):
+        self.by_effects()
         preamble = self.random.choice(("yes", "no"))
         source, commands = self.begin("--appendonly", "yes", "--aof-use-rdb-preamble", preamble)
         half = len(commands) // 2
@@ -338,8 +357,9 @@ class Round:
         self.reload(source, os.path.join(source.folder, "appendonlydir"), "--appendonly", "yes")
 
     def replica(self):
+        self.by_effects()
         diskless = self.random.choice(("yes", "no"))
-        source, commands = self.begin("--repl-diskless-sync", diskless)
+        source, commands = self.begin("--repl-diskless-sync", diskless, is_master=True)
         target = self.member(self.target(), "--repl-diskless-load", self.random.choice(("disabled", "swapdb")))
         before = self.random.choice((0, len(commands) // 2))
         fill(source, commands[:before] + [["DISCARD"]])
@@ -367,13 +387,18 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--only", choices=WAYS)
     parser.add_argument("--from", dest="source", choices=("ours", "peer"))
+    parser.add_argument("--without", type=lambda text: set(text.encode().split(b",")), default=set(),
+                        help="fields of XINFO, with commas between them")
     options = parser.parse_args()
     with Member("peer", options.peer) as peer, Member("ours", options.server) as ours:
         info = peer.info("server")
         both = {name.upper() for name in set(plain(peer.call("COMMAND", "LIST"))) &
                 set(plain(ours.call("COMMAND", "LIST")))} | {b"MULTI", b"EXEC"}
     options.knows = lambda name: name.encode() in both
-    options.versions = ("13",) if options.knows("XCFGSET") else ("12",)      # a lower one loses pairs
+    options.is_valkey = "valkey_version" in info
+    options.versions = ("auto", "13" if options.knows("XCFGSET") else "12")      # a lower one loses pairs
+    if options.is_valkey:
+        options.versions = ("80",)
     print("seed %d, peer %s" % (options.seed, info.get("valkey_version", info["redis_version"])))
     passed = failed = 0
     for number in range(options.rounds):

@@ -153,7 +153,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         .password = (steer & 2) != 0 ? SLICE("secret") : SLICE_EMPTY,
         .announced_ip = (steer & 4) != 0 ? SLICE("1.2.3.4") : SLICE_EMPTY,
         .port = 6379,
-        .version = "7.0.0",
         .uuid = (steer & 16) != 0 ? "8294aaaa-1111-4a5b-9c7d-0123456789ab" : NULL,
         .id = (steer & 8) != 0 ? "0123456789abcdef0123456789abcdef01234567" : NULL,
         .offset = 1000,

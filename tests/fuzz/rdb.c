@@ -66,7 +66,8 @@ static const struct entry *keep(const struct key *key, struct rdb_value *value, 
     return entry;
 }
 
-static bool read_body(struct slice body, const struct rdb_limits *limits, struct rdb_value *value, char **exact)
+static bool read_body(int version, struct slice body, const struct rdb_limits *limits, struct rdb_value *value,
+                      char **exact)
 {
     struct rdb_reader reader;
     bool good;
@@ -75,6 +76,7 @@ static bool read_body(struct slice body, const struct rdb_limits *limits, struct
     if (body.size != 0)
         memcpy(*exact, body.data, body.size);
     rdb_reader_init_memory(&reader, slice_make(*exact, body.size));
+    reader.version = version;
     good = rdb_payload_read(&reader, limits, value);
     assert(good == (reader.status == STATUS_OK) || reader.status != STATUS_OK);
     if (good && value->type == TYPE_STRING) { /* it may stand in the reader's memory */
@@ -99,13 +101,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         .list = {.fill = -1 - (steer & 3), .compress = steer >> 7},
         .skips_strange = (steer & 64) != 0,
     };
+    const int version = steer >> 5 == 7 ? RDB_VERSION_VALKEY : 0;
     const struct key key = key_make(SLICE("k"));
     struct digest before, after;
     struct rdb_value value;
     char *exact;
 
     setup();
-    if (read_body(input, &limits, &value, &exact) && !value.is_empty && !value.is_strange) {
+    if (read_body(version, input, &limits, &value, &exact) && !value.is_empty && !value.is_strange) {
         struct rdb_write_options options = {RDB_VERSION_WRITTEN_LEAST, RDB_VERSION_MOST, (steer & 8) != 0, false};
         const struct entry *entry;
         struct rdb_writer writer;
@@ -115,12 +118,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         entry = keep(&key, &value, &before);
         if ((steer & 16) != 0 && entry->type != TYPE_STREAM)
             options.least = options.most = 9 + (steer >> 5 & 3);
+        if (version != 0) /* streams lose their producers */
+            options.least = options.most = version;
         rdb_writer_init(&writer, &options, NULL);
         rdb_payload_write(&writer, entry);
         good = rdb_payload_check(buffer_slice(&writer.out), &body);
         assert(good);
         mem_free(exact);
-        good = read_body(body, &limits, &value, &exact);
+        good = read_body(version, body, &limits, &value, &exact);
         assert(good);
         validate(&value);
         (void)keep(&key, &value, &after);

@@ -203,6 +203,12 @@ static enum outcome ack(struct request *request, uint32_t index)
     return HAS_REPLIED;
 }
 
+static enum outcome set_version(struct request *request, uint32_t index)
+{
+    replica_set_version(request->client, request_arg(request, index));
+    return GO_ON;
+}
+
 static enum outcome set_snapshot_only(struct request *request, uint32_t index)
 {
     int64_t is_set;
@@ -288,13 +294,6 @@ static enum outcome accept_license(struct request *request, uint32_t index)
     return DONE_WITH_OK;
 }
 
-static enum outcome ignore(struct request *request, uint32_t index)
-{
-    (void)request;
-    (void)index;
-    return GO_ON;
-}
-
 static enum outcome run_option(struct request *request, uint32_t index)
 {
     static const struct {
@@ -308,7 +307,7 @@ static enum outcome run_option(struct request *request, uint32_t index)
         {"getack", getack},
         {"rdb-only", set_snapshot_only},
         {"rdb-filter-only", set_filter},
-        {"version", ignore},
+        {"version", set_version},
         {"uuid", take_uuid},
         {"one-order", begin_order},
         {"license", accept_license},

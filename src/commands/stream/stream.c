@@ -366,12 +366,18 @@ static NOINLINE void effect_pair(struct request *request, const struct add_optio
     effect_producer_pair(request, &options->producer, id);
 }
 
-/* A producer's entry that is here already. True: so it was replied. A follower was told that it is new. */
+/* A producer's entry that is here already. True: so it was replied. A follower is told of new entries with their ids.
+ * What a master of Redis, or its file, has without an id was a repetition there, whether the pair is over or not. */
 static NOINLINE bool reply_repeated(struct request *request, struct add_options *options, struct stream *stream)
 {
     struct stream_id id;
 
     producer_digest(request, &options->producer, options->id_arg + 1);
+    if (access_follows(request->access) && options->id_form == ID_OF_NOW) {
+        producer_count_repetition(stream);
+        reply_null(request);
+        return true;
+    }
     if (stream == NULL || access_follows(request->access) ||
         !producer_repeats(request, &options->producer, stream, &id))
         return false;

@@ -95,6 +95,12 @@ static bool has_limits(const struct stream *stream)
     return stream_idmp_facts(stream, &facts);
 }
 
+void producer_count_repetition(struct stream *stream)
+{
+    if (stream != NULL && has_limits(stream))
+        stream_idmp_count_duplicate(stream);
+}
+
 bool producer_record(const struct producer_args *args, struct stream *stream, struct stream_id id)
 {
     const bool is_first = !has_limits(stream);

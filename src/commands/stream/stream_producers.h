@@ -28,6 +28,8 @@ void producer_digest(const struct request *request, struct producer_args *args, 
 /* This was added before, and counts still: *id is its entry's. Counts the duplicate. */
 must_check bool producer_repeats(const struct request *request, const struct producer_args *args, struct stream *stream,
                                  struct stream_id *id);
+/* What a master has refused as a repetition: it counts. stream NULL: there is none. */
+void producer_count_repetition(struct stream *stream);
 /* The entry is that of the pair from here on. True: the stream has had no pairs so far, and has limits now. */
 bool producer_record(const struct producer_args *args, struct stream *stream, struct stream_id id);
 

@@ -96,7 +96,7 @@ static _Atomic int64_t save_delay_us, load_delay_us;                            
 static struct option_string rdb_name; /* global: option storage; never NULL */
 
 static const struct option_enum versions[] = {
-    {"auto", 0}, {"9", 9}, {"10", 10}, {"11", 11}, {"12", 12}, {"13", 13}, {NULL, 0},
+    {"auto", 0}, {"9", 9}, {"10", 10}, {"11", 11}, {"12", 12}, {"13", 13}, {"80", RDB_VERSION_VALKEY}, {NULL, 0},
 };
 
 struct rdb_write_options rdb_payload_options(void)

@@ -45,6 +45,10 @@ static void add_payload(const struct key *key, const struct entry *entry, const 
     struct slice words[] = {SLICE("RESTORE"), key->name, SLICE("0"), SLICE_EMPTY, SLICE("REPLACE"), SLICE("ABSTTL")};
     struct rdb_writer writer;
 
+    if (rdb_is_for_valkey(&options)) { /* which reads no operations */
+        options.least = RDB_VERSION_WRITTEN_LEAST;
+        options.most = RDB_VERSION_MOST;
+    }
     if (entry->type != TYPE_STREAM) /* the lowest version has all of them, and every reader knows it */
         options.most = options.least;
     else if (stream_idmp_facts(stream_of(entry_value(entry)), &idmp)) /* whatever rdb-version leaves out */

@@ -49,7 +49,7 @@ proc aof_plain_data {} {
 with_server {aof-use-rdb-preamble no} {
     test "values in a plain base have the version that is wished for" {} {
         aof_plain_data
-        foreach {wished got} {9 9 10 10 11 11 12 12 auto 10} {
+        foreach {wished got} {9 9 10 10 11 11 12 12 80 80 auto 10} {
             r config set rdb-version $wished
             set versions {}
             foreach words [aof_plain_commands [aof_plain_rewrite]] {
@@ -66,6 +66,7 @@ with_server {aof-use-rdb-preamble no} {
         aof_plain_data
         foreach {wished expected} {
             9 {PEXPIREMEMBERAT fields PEXPIREMEMBERAT members PEXPIREMEMBERAT zmembers}
+            80 {HPEXPIREAT fields PEXPIREMEMBERAT members PEXPIREMEMBERAT zmembers}
             auto {HPEXPIREAT fields PEXPIREMEMBERAT members PEXPIREMEMBERAT zmembers}
         } {
             r config set rdb-version $wished

@@ -33,7 +33,7 @@ proc fill_types {} {
 with_server {enable-debug-command yes} {
     test "every type comes back from DUMP, in every version and form" {} {
         set keys [fill_types]
-        foreach version {auto 9 10 11 12} {
+        foreach version {auto 9 10 11 12 80} {
             foreach compression {yes no} {
                 with_config [list rdb-version $version rdbcompression $compression] {
                     foreach key $keys {
@@ -76,7 +76,7 @@ with_server {enable-debug-command yes} {
         r sadd s a b
         r expiremember s a 1000
         assert_equal 9 [version s]
-        foreach wanted {9 10 11 12} {
+        foreach wanted {9 10 11 12 80} {
             with_config [list rdb-version $wanted] {
                 foreach key {string stream h s} {
                     assert_equal $wanted [version $key] $key
@@ -86,7 +86,7 @@ with_server {enable-debug-command yes} {
     }
 
     test "members keep their deadlines" {} {
-        foreach version {auto 9 10 11 12} {
+        foreach version {auto 9 10 11 12 80} {
             with_config [list rdb-version $version] {
                 r flushall
                 r hset h a 1 b 2 c [string repeat x 100]
@@ -125,7 +125,7 @@ with_server {enable-debug-command yes} {
         r sadd s 1 2 3
         r sadd t a b c
         r zadd z 1 a 2 b 3 c
-        foreach version {9 10 11 12} {
+        foreach version {9 10 11 12 80} {
             with_config [list rdb-version $version] {
                 foreach key {h s t z} {
                     set $key [r dump $key]

@@ -37,7 +37,7 @@ proc write_file {path bytes} {
 with_server {enable-debug-command yes save {}} {
     test "DEBUG RELOAD leaves everything as it was, in every version" {} {
         fill_data
-        foreach version {auto 12} {
+        foreach version {auto 12 80} {
             foreach compression {yes no} {
                 with_config [list rdb-version $version rdbcompression $compression] {
                     set digest [r debug digest]

@@ -153,6 +153,84 @@ test "a hash with deadlines from Valkey 9" {} {
     }
 }
 
+with_server {enable-debug-command yes} {
+    test "files in the version of Valkey 9" {} {
+        set far 4102444800123
+        r hset h a one b two
+        r hpexpireat h $far fields 1 b
+        r hset plain a 1
+        set id [r xadd s IDMP p i * f v]
+        with_config {rdb-version 80} {
+            r save
+        }
+        set bytes [slurp [srv dir]/dump.rdb]
+        assert_equal VALKEY080 [string range $bytes 0 8]
+        set hash \x16[rdb_text h]\x02[valkey_field a one -1][valkey_field b two $far]
+        assert {[string first $hash $bytes] > 0} $bytes
+        with_file $bytes {
+            assert_equal {a one b two} [concat {*}[lsort_pairs [$s hgetall h]]]
+            assert_equal [list -1 $far] [$s hpexpiretime h fields 2 a b]
+            assert_equal 1 [$s hget plain a]
+            assert_equal [list [list $id {f v}]] [$s xrange s - +]
+            assert_equal 0 [dict get [$s xinfo stream s] pids-tracked]
+        }
+    }
+}
+
+# server -> what -> bytes: of captured.tsv.
+proc captured {} {
+    set all {}
+    foreach line [split [string trimright [slurp $::here_dir/data/captured.tsv] "\n"] "\n"] {
+        if {[string index $line 0] ne "#"} {
+            lassign [split $line \t] server what digits
+            dict set all $server $what [binary decode hex $digits]
+        }
+    }
+    return $all
+}
+
+proc check_captured {s has_idmp} {
+    set hundred [string repeat x 100]
+    assert_equal [list {hello world} 12345 $hundred] [$s mget text number long]
+    assert_equal [list a 7 -129 $hundred] [$s lrange list 0 -1]
+    assert_equal {5 a bc} [lsort [$s smembers set]]
+    assert_equal {-2 1 300000} [lsort -integer [$s smembers ints]]
+    assert_equal {b -inf a 1.5 c 3} [$s zrange zset 0 -1 withscores]
+    assert_equal {f v g 7} [concat {*}[lsort_pairs [$s hgetall hash]]]
+    assert_equal {f v g w h 7} [concat {*}[lsort_pairs [$s hgetall fields]]]
+    assert_equal {-1 4000000000000 4000000000123} [$s hpexpiretime fields fields 3 f g h]
+    assert_equal {{2-1 {f x}} {3-1 {f y}}} [$s xrange stream - +]
+    assert_equal {1 2-1 2-1 {{one 1}}} [$s xpending stream group]
+    set told [$s xinfo stream stream full]
+    assert_equal {3 1-1} [list [dict get $told entries-added] [dict get $told max-deleted-entry-id]]
+    if {$has_idmp} {
+        set told [$s xinfo stream idmp]
+        assert_equal {1 1 1 1} [lmap fact {pids-tracked iids-tracked iids-added iids-duplicates} {dict get $told $fact}]
+        assert_equal 4000000000000-1 [$s xadd idmp IDMP p i * f again]
+        assert_equal 2 [$s xlen idmp]
+    }
+}
+
+dict for {server has_idmp} {valkey-9.1.2 0 redis-8.6.3 1} {
+    test_each {server has_idmp} "a file and payloads of $server" {} {
+        set bytes [dict get [captured] $server]
+        with_file [dict get $bytes file] {
+            check_captured $s $has_idmp
+            assert_equal 4000000000000 [$s pexpiretime text]
+            assert_equal 42 [$s fcall answer 0]
+            assert_equal [expr {10 + $has_idmp}] [$s dbsize]
+            $s select 3
+            assert_equal 1 [$s get other]
+        }
+        with_file [rdb_file 9] {
+            dict for {key payload} [dict remove $bytes file] {
+                assert_equal OK [$s restore $key 0 $payload] $key
+            }
+            check_captured $s $has_idmp
+        }
+    }
+}
+
 foreach options {{} {active-replica yes multi-master yes}} {
     test_each options "data of a Valkey 9 master, with options {$options}" {noconn} {
         with_group [list a ours $options] {

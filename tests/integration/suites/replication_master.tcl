@@ -281,7 +281,7 @@ proc version_for {args} {
     set link [hand_made [list replconf capa eof {*}$args]]
     $link -send psync ? -1
     assert_match "+FULLRESYNC *" [reply_line $link]
-    regexp {^REDIS(\d{4})} [take_snapshot $link] - version
+    regexp {^(?:REDIS|VALKEY)(\d{3,4})} [take_snapshot $link] - version
     $link -close
     return [scan $version %d]
 }
@@ -307,6 +307,13 @@ with_server {.tls 0 enable-debug-command yes repl-diskless-sync-delay 0} {
             assert_equal 9 [version_for capa activeExpire]
             assert_equal 12 [version_for rdb-filter-only {}  rdb-filter-only {} capa rdb-newest]
             assert_equal 10 [version_for rdb-filter-only functions]
+            assert_equal 80 [version_for version 9.1.2]
+            assert_equal 80 [version_for version 10.0.0 rdb-filter-only functions]
+            assert_equal 12 [version_for version 8.1.4]
+            assert_equal 12 [version_for version 9]
+            assert_equal 12 [version_for version .9.1]
+            assert_equal 12 [version_for version 9.1.2 capa rdb-newest]
+            assert_equal 9 [version_for version 9.1.2 capa activeExpire]
             r hpersist hash fields 1 f
             assert_equal 10 [version_for]
             r function flush

@@ -337,7 +337,7 @@ with_server {} {
             wait_for {[shows r get a] eq 1}
             wait_for {[lindex [fake_requests] end 1] eq "ACK"}
             assert_equal [list PING {AUTH joe pw} {REPLCONF listening-port 77} {REPLCONF ip-address 1.2.3.4} \
-                {REPLCONF capa eof capa psync2 capa rdb-newest} {REPLCONF version 7.0.0} {PSYNC ? -1}] \
+                {REPLCONF capa eof capa psync2 capa rdb-newest} {REPLCONF version 9.0.0} {PSYNC ? -1}] \
                 [lrange [fake_requests] 0 6]
             assert_equal {REPLCONF ACK 7} [lindex [fake_requests] 7]
             fake_send [words SELECT 2][words SET b 1][words REPLCONF GETACK *]

@@ -315,14 +315,16 @@ with_server {enable-debug-command yes appendonly yes} {
         assert_equal {15 9} [list $type $version]
         r restore t 0 [r dump s]
         assert_equal $id [r xadd t IDMP p i * f v]
-        with_config {rdb-version 12} {
-            set payload [r dump s]
+        foreach wished {12 80} {
+            with_config [list rdb-version $wished] {
+                set payload [r dump s]
+            }
+            binary scan $payload cu@[expr {[string length $payload] - 10}]su type version
+            assert_equal [list 21 $wished] [list $type $version]
+            r restore t 0 $payload replace
+            assert_equal {100 100 0 0 0 0} [idmp_facts t]
+            assert_equal 1 [r xlen t]
         }
-        binary scan $payload cu@[expr {[string length $payload] - 10}]su type version
-        assert_equal {21 12} [list $type $version]
-        r restore t 0 $payload replace
-        assert_equal {100 100 0 0 0 0} [idmp_facts t]
-        assert_equal 1 [r xlen t]
     }
 
     test "damaged payloads are refused" {keydb} {
@@ -404,6 +406,43 @@ with_server {} {
             assert_equal $ids $again
             assert_equal $before [on b xadd s IDMP p before * f v]
             assert_equal 100 [dict get [on b xinfo stream new] idmp-maxsize]
+        }
+    }
+
+    # Redis 8.6 sends, and writes into its files, what clients have sent: only new entries have their ids there.
+    test "repetitions of a Redis master or in its file are counted, and add nothing" {noconn keydb} {
+        set stream {}
+        foreach words {
+            {XADD s IDMP p i 7-1 f v} {XADD s IDMP p i * f v} {XADD s IDMPAUTO p 7-2 f v} {XADD s IDMPAUTO p * f v}
+            {XADD s MAXLEN ~ 0 NOMKSTREAM IDMP p i * f v} {XADD new IDMP p i * f v} {SET end 1}
+        } {
+            append stream [request {*}$words]
+        }
+        set facts [dict create iids-added 2 iids-duplicates 3]
+        proc check_facts {name facts} {
+            assert_equal {{7-1 {f v}} {7-2 {f v}}} [on $name xrange s - +]
+            assert_equal 0 [on $name exists new]
+            set told [on $name xinfo stream s]
+            dict for {fact value} $facts {
+                assert_equal $value [dict get $told $fact] $fact
+            }
+        }
+        with_group {a ours {appendonly yes} b ours {}} {
+            on a replicaof 127.0.0.1 [fake_master \
+                [list PSYNC "+FULLRESYNC [string repeat a 40] 1\r\n[sized REDIS0009\xff[string repeat \0 8]]"]]
+            wait_link a
+            follow b a
+            wait_link b
+            fake_send $stream
+            foreach name {a b} {
+                wait_for {[on $name exists end] == 1}
+                check_facts $name $facts
+            }
+            fake_close
+            on a replicaof no one
+            member_kill a
+            member_start a
+            check_facts a $facts
         }
     }
 
