@@ -32,7 +32,7 @@ enum log_level { LOG_LEVEL_DEBUG = 0, LOG_LEVEL_VERBOSE, LOG_LEVEL_NOTICE, LOG_L
 
 #define LOG_MESSAGE_LIMIT_BYTES 1024 /* a longer message is cut; this is done before escaping */
 
-enum log_format { LOG_FORMAT_LINES, LOG_FORMAT_PAIRS };
+enum log_format { LOG_FORMAT_LINES, LOG_FORMAT_PAIRS, LOG_FORMAT_JSON };
 enum log_time { LOG_TIME_DATE, LOG_TIME_ISO_8601, LOG_TIME_MILLISECONDS };
 
 struct log_options {

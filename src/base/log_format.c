@@ -92,23 +92,63 @@ static const char *role_name(char role)
     return role == 'X' ? "sentinel" : role == 'C' ? "child" : role == 'S' ? "replica" : "primary";
 }
 
-static size_t put_pairs_prefix(char *line, enum log_time time, const struct log_line *about)
+static size_t put_pairs_prefix(char *line, bool is_json, enum log_time time, const struct log_line *about)
 {
     static const char *const levels[] = {"debug", "verbose", "notice", "warning"};
-    int size = snprintf(line, LOG_PREFIX_SPACE, "pid=%d tid=%u role=%s timestamp=\"", about->pid, about->thread_index,
-                        role_name(about->role));
+    int size = snprintf(line, LOG_PREFIX_SPACE,
+                        is_json ? "{\"pid\":%d,\"tid\":%u,\"role\":\"%s\",\"timestamp\":\""
+                                : "pid=%d tid=%u role=%s timestamp=\"",
+                        about->pid, about->thread_index, role_name(about->role));
 
     size += put_time(line + size, LOG_PREFIX_SPACE - (size_t)size, time, about);
-    size += snprintf(line + size, LOG_PREFIX_SPACE - (size_t)size, "\" level=%s message=\"", levels[about->level]);
+    size += snprintf(line + size, LOG_PREFIX_SPACE - (size_t)size,
+                     is_json ? "\",\"level\":\"%s\",\"message\":\"" : "\" level=%s message=\"", levels[about->level]);
     return (size_t)size;
 }
 
-/* Returns the end of the written text: at most two bytes for each byte. */
-static char *put_escaped(char *at, const char *text, size_t size)
+/* Size of the UTF-8 character at the beginning; 0: there is none, nor may it be in JSON. */
+static size_t character_size(const unsigned char *text, size_t size)
+{
+    /* The least and the most of the second byte keep out what has a shorter form, surrogates, and what is too large. */
+    const unsigned char first = text[0], second = size > 1 ? text[1] : 0;
+    const size_t length = first < 0x80   ? 1
+                          : first < 0xC2 ? 0
+                          : first < 0xE0 ? 2
+                          : first < 0xF0 ? 3
+                          : first < 0xF5 ? 4
+                                         : 0;
+    const unsigned char least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+    const unsigned char most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+
+    if (length < 2)
+        return length;
+    if (length > size || second < least || second > most)
+        return 0;
+    for (size_t i = 2; i < length; i++) {
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    }
+    return length;
+}
+
+/* Returns the end of the written text: at most two bytes for each byte. What is no character becomes '?' in JSON. */
+static char *put_escaped(char *at, bool is_json, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         char byte = text[i];
 
+        if (is_json && (unsigned char)byte >= 0x80) {
+            const size_t length = character_size((const unsigned char *)text + i, size - i);
+
+            if (length == 0) {
+                *at++ = '?';
+                continue;
+            }
+            memcpy(at, text + i, length);
+            at += length;
+            i += length - 1;
+            continue;
+        }
         if (byte == '"' || byte == '\\' || byte == '\n')
             *at++ = '\\';
         if (byte == '\n')
@@ -125,9 +165,13 @@ size_t log_format_line(char line[LOG_LINE_SPACE], enum log_format format, enum l
     char *at = line;
 
     size = size < LOG_MESSAGE_LIMIT_BYTES ? size : LOG_MESSAGE_LIMIT_BYTES;
-    if (format == LOG_FORMAT_PAIRS) {
-        at = put_escaped(at + put_pairs_prefix(line, time, about), message, size);
+    if (format != LOG_FORMAT_LINES) {
+        const bool is_json = format == LOG_FORMAT_JSON;
+
+        at = put_escaped(at + put_pairs_prefix(line, is_json, time, about), is_json, message, size);
         *at++ = '"';
+        if (is_json)
+            *at++ = '}';
     } else {
         at += put_lines_prefix(line, time, about);
         memcpy(at, message, size);

@@ -201,6 +201,16 @@ static void formats_can_be_chosen(void **state)
                  "hello");
     check_format("message=\"a\\\\\"b\\\\\\\\c\\\\n\\?\\?=\xC3\xA9\"\n$", LOG_FORMAT_PAIRS, LOG_TIME_DATE,
                  "a\"b\\c\n\t\x7F=\xC3\xA9");
+    check_format("^\\{\"pid\":[0-9]+,\"tid\":0,\"role\":\"replica\",\"timestamp\":\"[0-9]{13}\",\"level\":\"warning\","
+                 "\"message\":\"hello\"\\}\n$",
+                 LOG_FORMAT_JSON, LOG_TIME_MILLISECONDS, "hello");
+    check_format("\"message\":\"a\\\\\"b\\\\\\\\c\\\\n\\?=\"\\}\n$", LOG_FORMAT_JSON, LOG_TIME_DATE, "a\"b\\c\n\t=");
+    /* What is UTF-8 stays; what is none, or no character, does not: alone, cut, too long, a surrogate, too large. */
+    check_format(
+        "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \\? \\?x \\?\\? \\?\\?\\? \\?\\?\\? \\?\\?\\?\\? \\?\\?\"\\}\n$",
+        LOG_FORMAT_JSON, LOG_TIME_DATE,
+        "\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80 \xA9 \xC3"
+        "x \xC0\xA9 \xE0\x82\xAC \xED\xA0\x80 \xF4\x90\x80\x80 \xE2\x82");
 }
 
 /* The text of a moment, east and west of Greenwich. */

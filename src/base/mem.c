@@ -1,6 +1,7 @@
 #include "base/mem.h"
 
 #include "base/assert.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fork_guard.h"
 #include "base/panic.h"
@@ -24,6 +25,7 @@ const char *malloc_conf = "background_thread:true,dirty_decay_ms:500,muzzy_decay
 /* Sum over all threads; signed, since one thread may publish freed memory before another publishes its allocation. */
 static _Atomic int64_t published_sum; /* atomic: relaxed */
 static _Atomic int64_t peak;          /* atomic: relaxed */
+static _Atomic int64_t peak_wall_ms;  /* atomic: relaxed; when it was seen */
 
 struct mem_thread {
     int64_t published; /* of this thread's balance */
@@ -113,9 +115,12 @@ static void raise_peak(int64_t used)
 {
     int64_t most = atomic_load_explicit(&peak, memory_order_relaxed);
 
-    while (used > most &&
-           !atomic_compare_exchange_weak_explicit(&peak, &most, used, memory_order_relaxed, memory_order_relaxed))
-        ;
+    while (used > most) {
+        if (!atomic_compare_exchange_weak_explicit(&peak, &most, used, memory_order_relaxed, memory_order_relaxed))
+            continue;
+        atomic_store_explicit(&peak_wall_ms, clock_wall_ms(), memory_order_relaxed);
+        break;
+    }
 }
 
 static COLD void publish(int64_t drift)
@@ -318,6 +323,11 @@ size_t mem_used(void)
 size_t mem_peak(void)
 {
     return (size_t)MAX(atomic_load_explicit(&peak, memory_order_relaxed), 0);
+}
+
+int64_t mem_peak_wall_ms(void)
+{
+    return atomic_load_explicit(&peak_wall_ms, memory_order_relaxed);
 }
 
 void mem_reset_peak(void)

@@ -49,8 +49,9 @@ void mem_thread_publish(void); /* publishes a drift of MEM_PUBLISH_BYTES or more
  * not freed again. Async-signal-safe. */
 uint64_t mem_thread_allocated(void);
 
-size_t mem_used(void); /* bytes published by all threads, plus the drift of this thread */
-size_t mem_peak(void); /* the largest mem_used() seen at a publish or a call of mem_used */
+size_t mem_used(void);          /* bytes published by all threads, plus the drift of this thread */
+size_t mem_peak(void);          /* the largest mem_used() seen at a publish or a call of mem_used */
+int64_t mem_peak_wall_ms(void); /* when that was */
 void mem_reset_peak(void);
 
 /* --- statistics, too slow for each command --- */

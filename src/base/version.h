@@ -2,7 +2,8 @@
  * commands are supported. keydb_version is our own. */
 #pragma once
 
-#define KEYDB_VERSION "7.0.0"       /* follows 6.3.4; INFO keydb_version, --version, the log */
+#define KEYDB_VERSION "7.0.0" /* follows 6.3.4; INFO keydb_version, --version, the log */
+#define KEYDB_VERSION_NUMBER 0x00070000
 #define KEYDB_REDIS_VERSION "7.4.0" /* INFO redis_version, HELLO version */
 #define KEYDB_REDIS_VERSION_NUMBER 0x00070400
 

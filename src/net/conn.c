@@ -323,6 +323,7 @@ static void conn_window_filled(struct conn *conn, char *window, size_t size)
 static void conn_count_in(struct conn *conn, size_t size)
 {
     conn->bytes_in += size;
+    conn->reads++;
     conn->loop->stats.bytes_in += size;
     conn->active_us = conn->loop->now_us;
 }

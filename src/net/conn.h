@@ -81,7 +81,7 @@ enum conn_flag {
 };
 
 /* Only net/ writes the fields, in the loop's thread; all functions here are called in that thread. The owner reads fd,
- * loop, flags, bytes_in, bytes_out and active_us. It writes into output, and then calls conn_write_pending(). */
+ * loop, flags, bytes_in, bytes_out, reads and active_us. It writes into output, and then calls conn_write_pending(). */
 struct conn {
     int fd;
     uint32_t flags;
@@ -91,6 +91,7 @@ struct conn {
     size_t clear_bytes; /* CONN_HELD: bytes of output that may be sent */
     uint64_t bytes_in;  /* bytes received, encrypted ones with TLS */
     uint64_t bytes_out;
+    uint64_t reads;    /* how often bytes were received */
     int64_t active_us; /* loop time of the last bytes received or sent */
 
     char *kept; /* input that waits for more bytes; NULL: none */

@@ -38,6 +38,8 @@ struct master_facts {
     int64_t last_io_s;                         /* seconds since the last byte; -1: there is no link */
     int64_t down_s;                            /* seconds since the link was lost; -1: it is up */
     int64_t up_s;                              /* seconds since it is up; -1: it is not */
+    int64_t away_s;                            /* seconds since the start without a link that there had been */
+    uint64_t current_tries, master_tries;      /* to link: since it was lost; to this master */
     int64_t read_offset, applied_offset;       /* of the history */
 };
 void master_facts(struct master_facts *facts);

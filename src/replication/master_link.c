@@ -71,6 +71,8 @@ static struct {
     _Atomic int shown_state; /* enum master_state */
     _Atomic bool is_up, syncs, is_cut;
     _Atomic int64_t sync_total, sync_read, sync_io_us, io_us, down_us, up_us, read_offset; /* times: -1: never */
+    _Atomic int64_t lost_us, away_us;             /* since when it has been lost, or -1; how long it was before that */
+    _Atomic uint64_t current_tries, master_tries; /* since it was lost; since this master was chosen */
     _Atomic uint64_t input_bytes, apply_errors, connect_tries;
 } master_link;
 
@@ -101,6 +103,18 @@ static bool is_wanted(void)
 
 /* ------------------------------------------------------------------------------------------------ what is shown -- */
 
+static int64_t lost_for_us(void)
+{
+    return SHOWN(lost_us) < 0 ? 0 : MAX((int64_t)clock_monotonic_us() - SHOWN(lost_us), 0);
+}
+
+/* It is up again, or there is no master any more. */
+static void end_loss(void)
+{
+    SHOW(away_us, SHOWN(away_us) + lost_for_us());
+    SHOW(lost_us, -1);
+}
+
 static void set_state(enum link_state state)
 {
     static const enum master_state shown[] = {
@@ -114,10 +128,14 @@ static void set_state(enum link_state state)
     master_link.state = state;
     SHOW(shown_state, shown[state]);
     SHOW(syncs, state == LINK_SYNCS);
-    if (!was_up && is_up)
+    if (!was_up && is_up) {
         SHOW(up_us, (int64_t)clock_monotonic_us());
+        end_loss();
+    }
     if (was_up && !is_up) {
         SHOW(down_us, (int64_t)clock_monotonic_us());
+        SHOW(lost_us, SHOWN(down_us));
+        SHOW(current_tries, 0);
         master_client_end();
     }
     SHOW(is_up, is_up);
@@ -147,6 +165,9 @@ void master_link_facts(struct master_facts *facts)
     facts->last_io_s = SHOWN(is_up) ? seconds_since(SHOWN(io_us)) : -1;
     facts->down_s = SHOWN(is_up) ? -1 : seconds_since(SHOWN(down_us));
     facts->up_s = SHOWN(is_up) ? seconds_since(SHOWN(up_us)) : -1;
+    facts->away_s = (SHOWN(away_us) + lost_for_us()) / 1000000;
+    facts->current_tries = SHOWN(current_tries);
+    facts->master_tries = SHOWN(master_tries);
     facts->applied_offset = history_offset();
     facts->read_offset = SHOWN(is_up) ? MAX(SHOWN(read_offset), facts->applied_offset) : facts->applied_offset;
 }
@@ -642,6 +663,8 @@ static void begin_attempt(void)
     loop_timer_stop(master_link.worker->loop, &master_link.retry);
     master_link.attempt_us = master_link.last_io_us = clock_monotonic_us();
     atomic_fetch_add_explicit(&master_link.connect_tries, 1, memory_order_relaxed);
+    SHOW(current_tries, SHOWN(current_tries) + 1);
+    SHOW(master_tries, SHOWN(master_tries) + 1);
     log_notice("Connecting to MASTER %s:%d", master_link.address.host, master_link.address.port);
     set_state(LINK_LOOKS_UP);
     dial_begin(&master_link.dial, master_link.address.host, master_link.address.port, wake);
@@ -659,7 +682,11 @@ static void begin_anew(void)
     set_state(LINK_RESTS);
     SHOW(down_us, -1);
     SHOW(sync_io_us, -1);
+    SHOW(current_tries, 0);
+    SHOW(master_tries, 0);
     master_link.generation = master_address(&master_link.address);
+    if (master_link.address.host[0] == '\0')
+        end_loss();
 }
 
 static bool may_attempt(void)
@@ -798,6 +825,7 @@ void master_link_setup(void)
     thread_assert_main();
     master_client_setup();
     SHOW(down_us, -1);
+    SHOW(lost_us, -1);
     SHOW(sync_io_us, -1);
     SHOW(io_us, -1);
     SHOW(sync_total, -1);

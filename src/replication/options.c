@@ -31,7 +31,8 @@ _Atomic int64_t option_propagation_error_behavior;      /* global: option storag
 /* clang-format off */
 static const struct option_enum diskless_loads[] = {
     {"disabled", DISKLESS_LOAD_DISABLED}, {"on-empty-db", DISKLESS_LOAD_ON_EMPTY_DB},
-    {"swapdb", DISKLESS_LOAD_SWAPDB}, {NULL, 0},
+    {"swapdb", DISKLESS_LOAD_SWAPDB}, {"flushdb", DISKLESS_LOAD_FLUSHDB},
+    {"flush-before-load", DISKLESS_LOAD_FLUSHDB}, {NULL, 0},
 };
 static const struct option_enum propagation_errors[] = {
     {"ignore", PROPAGATION_IGNORE}, {"panic", PROPAGATION_PANIC},

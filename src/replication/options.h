@@ -21,7 +21,12 @@ extern _Atomic int64_t option_shutdown_timeout;                /* global: option
 extern struct option_string option_masterauth; /* global: option storage; NULL: none */
 extern struct option_string option_masteruser; /* global: option storage; NULL: none */
 extern _Atomic int64_t option_tls_replication; /* global: option storage; bool */
-enum diskless_load { DISKLESS_LOAD_DISABLED, DISKLESS_LOAD_ON_EMPTY_DB, DISKLESS_LOAD_SWAPDB };
+enum diskless_load {
+    DISKLESS_LOAD_DISABLED,
+    DISKLESS_LOAD_ON_EMPTY_DB,
+    DISKLESS_LOAD_SWAPDB,
+    DISKLESS_LOAD_FLUSHDB /* always, after the old data is gone */
+};
 extern _Atomic int64_t option_repl_diskless_load;       /* global: option storage; enum diskless_load */
 extern _Atomic int64_t option_replica_read_only;        /* global: option storage; bool */
 extern _Atomic int64_t option_replica_serve_stale_data; /* global: option storage; bool */

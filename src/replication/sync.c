@@ -216,6 +216,7 @@ static bool is_for_loader(const struct sync *sync)
 {
     switch (OPTION_GET(option_repl_diskless_load)) {
     case DISKLESS_LOAD_SWAPDB:
+    case DISKLESS_LOAD_FLUSHDB:
         return true;
     case DISKLESS_LOAD_ON_EMPTY_DB:
         return persistence_key_count(sync->worker->server->store) == 0;

@@ -162,7 +162,6 @@ static int register_function(lua_State *L)
 /* The globals of functions: those of scripts, with a `redis` of their own and without KEYS and ARGV. */
 static int open_functions(lua_State *L)
 {
-    static const char *const names[] = {"redis", "keydb", "server"};
     struct script_host *host = lua_touserdata(L, 1);
     struct lua_vm *vm = host->vm;
 
@@ -183,17 +182,15 @@ static int open_functions(lua_State *L)
     lua_newtable(L); /* 2: those of loading */
     lua_vm_refuse_missing(L, 1);
     lua_vm_refuse_missing(L, 2);
-    for (int i = 0; i < (int)countof(names); i++) {
-        script_api_push(L, SCRIPT_API_FUNCTIONS);
-        lua_vm_push_guard(L);
-        lua_setfield(L, 1, names[i]);
-        script_api_push(L, SCRIPT_API_LOADING);
-        lua_pushcfunction(L, register_function);
-        lua_setfield(L, -2, "register_function");
-        lua_vm_refuse_missing(L, lua_gettop(L));
-        lua_vm_push_guard(L);
-        lua_setfield(L, 2, names[i]);
-    }
+    script_api_push(L, SCRIPT_API_FUNCTIONS);
+    lua_vm_push_guard(L);
+    script_api_set(L, 1);
+    script_api_push(L, SCRIPT_API_LOADING);
+    lua_pushcfunction(L, register_function);
+    lua_setfield(L, -2, "register_function");
+    lua_vm_refuse_missing(L, lua_gettop(L));
+    lua_vm_push_guard(L);
+    script_api_set(L, 2);
     lua_pushvalue(L, 1);
     lua_vm_push_guard(L); /* 3: the environment */
     lua_vm_show_metatable(L);

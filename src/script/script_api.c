@@ -557,6 +557,12 @@ void script_api_push(lua_State *L, enum script_api_set set)
         {"REPL_REPLICA", REPL_REPLICA, RUNNING},
         {"REPL_ALL", REPL_ALL, RUNNING},
         {"REDIS_VERSION_NUM", KEYDB_REDIS_VERSION_NUMBER, ALL},
+        {"KEYDB_VERSION_NUM", KEYDB_VERSION_NUMBER, ALL},
+    };
+    static const char *const texts[][2] = {
+        {"REDIS_VERSION", KEYDB_REDIS_VERSION},
+        {"SERVER_NAME", "keydb"}, /* for scripts that ask which server this is */
+        {"KEYDB_VERSION", KEYDB_VERSION},
     };
 
     lua_newtable(L);
@@ -572,19 +578,31 @@ void script_api_push(lua_State *L, enum script_api_set set)
             lua_setfield(L, -2, numbers[i].name);
         }
     }
-    lua_pushliteral(L, KEYDB_REDIS_VERSION);
-    lua_setfield(L, -2, "REDIS_VERSION");
+    for (size_t i = 0; i < countof(texts); i++) {
+        lua_pushstring(L, texts[i][1]);
+        lua_setfield(L, -2, texts[i][0]);
+    }
+}
+
+void script_api_set(lua_State *L, int globals)
+{
+    static const char *const names[] = {"redis", "keydb", "server"};
+
+    for (size_t i = 0; i < countof(names); i++) {
+        lua_pushvalue(L, -1);
+        lua_setfield(L, globals, names[i]);
+    }
+    lua_pop(L, 1);
 }
 
 void script_api_open(struct lua_vm *vm)
 {
-    static const char *const names[] = {"redis", "keydb", "server"};
     lua_State *L = vm->L;
 
     script_api_push(L, SCRIPT_API_SCRIPTS);
-    for (size_t i = 0; i < countof(names); i++) {
-        lua_pushvalue(L, -1);
-        lua_vm_set_library(vm, names[i]);
-    }
+    lua_vm_push_guard(L);
+    lua_rawgeti(L, LUA_REGISTRYINDEX, vm->globals);
+    lua_insert(L, -2);
+    script_api_set(L, lua_gettop(L) - 1);
     lua_pop(L, 1);
 }

@@ -22,6 +22,7 @@ static bool is_metric(const struct request *request, uint32_t index, unsigned *m
 /* METRICS count (CPU|NET)...; *index: the first argument behind it. */
 static bool parse_metrics(struct request *request, struct hotkeys_plan *plan, uint32_t *index)
 {
+    static const char mismatch[] = "ERR METRICS count does not match number of metric types provided";
     int64_t wanted, given = 0;
     unsigned metric;
 
@@ -32,7 +33,13 @@ static bool parse_metrics(struct request *request, struct hotkeys_plan *plan, ui
     if (!request_arg_range(request, METRICS_AT + 1, 1, HOTKEYS_METRICS, &wanted,
                            "ERR METRICS count must be > 0 and <= 2"))
         return false;
-    for (*index = METRICS_AT + 2; *index < request->arg_count && is_metric(request, *index, &metric); ++*index) {
+    if (request->arg_count == METRICS_AT + 2) {
+        reply_error(request, mismatch);
+        return false;
+    }
+    for (*index = METRICS_AT + 2; given < wanted && *index < request->arg_count; ++*index) {
+        if (!is_metric(request, *index, &metric))
+            break;
         if (plan->wants[metric]) {
             reply_errorf(request, "ERR METRICS %s defined more than once!", metric == HOTKEYS_CPU ? "CPU" : "NET");
             return false;
@@ -43,7 +50,7 @@ static bool parse_metrics(struct request *request, struct hotkeys_plan *plan, ui
     if (given == 0)
         reply_error(request, "ERR METRICS no valid metrics passed. Supported: CPU|NET");
     else if (given != wanted)
-        reply_error(request, "ERR METRICS count does not match number of metric types provided");
+        reply_error(request, mismatch);
     return given == wanted;
 }
 
@@ -95,13 +102,18 @@ static bool parse_plan(struct request *request, struct hotkeys_plan *plan)
 static void cmd_hotkeys_start(struct request *request)
 {
     struct hotkeys_plan plan = {.count = COUNT_BY_DEFAULT, .sampling = 1};
+    bool is_started;
 
+    if (hotkeys_is_active()) {
+        reply_error(request, "ERR hotkey tracking session already in progress");
+        return;
+    }
     if (!parse_plan(request, &plan))
         return;
-    if (hotkeys_start(&plan))
-        reply_ok(request);
-    else
-        reply_error(request, "ERR hotkey tracking session already in progress");
+    is_started = hotkeys_start(&plan);
+    assert(is_started);
+    (void)is_started;
+    reply_ok(request);
 }
 
 /* -------------------------------------------------------------------------------------------- STOP, RESET, HELP -- */

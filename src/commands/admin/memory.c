@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-enum { STATS_PAIRS = 27, ACTIVE_PAIRS = 2, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
+enum { STATS_PAIRS = 28, ACTIVE_PAIRS = 2, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
 
 /* --------------------------------------------------------------------------------------------------------- USAGE -- */
 
@@ -150,6 +150,7 @@ static void cmd_memory_stats(struct request *request)
     put_number(request, "allocator.allocated", report.allocator.allocated);
     put_number(request, "allocator.active", report.allocator.active);
     put_number(request, "allocator.resident", report.allocator.resident);
+    put_number(request, "allocator.muzzy", report.allocator.muzzy);
     put_ratio(request, "allocator-fragmentation.ratio", (double)report.allocator.active,
               (double)report.allocator.allocated);
     put_difference(request, "allocator-fragmentation.bytes", report.allocator.active, report.allocator.allocated);

@@ -304,24 +304,19 @@ static void reply_limiting(struct request *request, struct edit *edit, const str
 static void cmd_hgetex(struct request *request)
 {
     struct options options;
-    struct value hash;
     struct edit edit;
 
-    if (!typed_read(request, &request->keys[0], TYPE_HASH, &hash) || !parse_options(request, &hgetex_form, &options))
-        return;
-    if (hash.data == NULL || options.lifetime == LIFETIME_NONE) {
-        reply_array(request, options.count);
-        for (uint32_t i = 0; i < options.count; i++)
-            field_reply(request, hash, request_arg(request, options.first + i));
-        return;
-    }
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
+    if (!edit_begin(&edit, request, &request->keys[0], TYPE_HASH) || !parse_options(request, &hgetex_form, &options))
         return;
     reply_array(request, options.count);
-    if (options.lifetime == LIFETIME_PERSIST)
+    if (edit.is_new || options.lifetime == LIFETIME_NONE) {
+        for (uint32_t i = 0; i < options.count; i++)
+            field_reply(request, edit.value, request_arg(request, options.first + i));
+    } else if (options.lifetime == LIFETIME_PERSIST) {
         reply_persisting(request, &edit, &options);
-    else
+    } else {
         reply_limiting(request, &edit, &options);
+    }
 }
 
 /* ----------------------------------------------------------------------------------------------------- HGETDEL -- */
@@ -358,16 +353,15 @@ static void reply_deleting(struct request *request, struct edit *edit, struct fi
 static void cmd_hgetdel(struct request *request)
 {
     struct fields fields;
-    struct value hash;
     struct edit edit;
 
-    if (!typed_read(request, &request->keys[0], TYPE_HASH, &hash) || !fields_parse(request, 2, &fields))
+    if (!edit_begin(&edit, request, &request->keys[0], TYPE_HASH) || !fields_parse(request, 2, &fields))
         return;
     reply_array(request, fields.end - fields.first);
-    if (hash.data == NULL) {
+    if (edit.is_new) {
         for (uint32_t i = fields.first; i < fields.end; i++)
             reply_null(request);
-    } else if (edit_begin(&edit, request, &request->keys[0], TYPE_HASH)) {
+    } else {
         reply_deleting(request, &edit, fields);
     }
 }

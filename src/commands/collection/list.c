@@ -860,13 +860,18 @@ static bool parse_pos_rank(struct request *request, uint32_t index, struct pos_o
 
     if (!request_arg_i64(request, index, &rank))
         return false;
+    if (rank == INT64_MIN) {
+        reply_error(request, "ERR value is out of range, value must between -9223372036854775807 and "
+                             "9223372036854775807");
+        return false;
+    }
     if (rank == 0) {
         reply_error(request, "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or "
                              "use negative to start from the end of the list");
         return false;
     }
     options->from_tail = rank < 0;
-    options->rank = rank == INT64_MIN ? 1 : (uint64_t)(rank < 0 ? -rank : rank);
+    options->rank = (uint64_t)(rank < 0 ? -rank : rank);
     return true;
 }
 

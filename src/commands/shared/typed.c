@@ -2,10 +2,9 @@
 
 #include "base/assert.h"
 
-bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type)
+static inline bool begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type,
+                         struct entry *entry)
 {
-    struct entry *entry = access_find(request->access, request->db, key);
-
     if (entry != NULL && !request_expect_type(request, entry, type))
         return false;
     edit->request = request;
@@ -17,6 +16,16 @@ bool edit_begin(struct edit *edit, struct request *request, const struct key *ke
     change_begin(&edit->change, request->access, request->db, key);
     edit->is_open = true;
     return true;
+}
+
+bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type)
+{
+    return begin(edit, request, key, type, access_find(request->access, request->db, key));
+}
+
+bool edit_begin_read(struct edit *edit, struct request *request, const struct key *key, enum value_type type)
+{
+    return begin(edit, request, key, type, access_read(request->access, request->db, key));
 }
 
 enum { VALIDATED_MOST = 32 }; /* deadlines: more take too long, even in a debug build */

@@ -31,6 +31,9 @@ struct edit {
 };
 
 must_check bool edit_begin(struct edit *edit, struct request *request, const struct key *key, enum value_type type);
+/* The same for commands that also read: the lookup counts as a hit or a miss. */
+must_check bool edit_begin_read(struct edit *edit, struct request *request, const struct key *key,
+                                enum value_type type);
 /* Begins with the first of the request's keys, from *index on, that exists; *index is its index. For a command that was
  * blocked only the ready key is checked. False: there is none, or (*failed) one has another type, and an error was
  * replied. */

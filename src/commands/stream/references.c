@@ -491,7 +491,7 @@ static void cmd_xackdel(struct request *request)
     struct deletion deletion;
     struct edit edit;
 
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !parse_deletion(request, 3, &deletion))
+    if (!edit_begin_read(&edit, request, &request->keys[0], TYPE_STREAM) || !parse_deletion(request, 3, &deletion))
         return;
     if (!edit.is_new)
         group = stream_group_find(stream_of(edit.value), request_arg(request, 2));

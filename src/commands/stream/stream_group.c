@@ -312,7 +312,7 @@ static void cmd_xack(struct request *request)
     struct stream_id id;
     struct edit edit;
 
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM))
+    if (!edit_begin_read(&edit, request, &request->keys[0], TYPE_STREAM))
         return;
     if (!edit.is_new)
         group = stream_group_find(stream_of(edit.value), request_arg(request, 2));
@@ -676,7 +676,7 @@ static void cmd_xclaim(struct request *request)
     uint64_t count = 0;
     bool is_moved, is_changed = false;
 
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !use_group(&use, request, &edit) ||
+    if (!edit_begin_read(&edit, request, &request->keys[0], TYPE_STREAM) || !use_group(&use, request, &edit) ||
         !parse_claim(request, &options))
         return;
     begin_claim(&use);
@@ -779,7 +779,7 @@ static void cmd_xautoclaim(struct request *request)
     int64_t count;
 
     if (!parse_autoclaim(request, &options, &start, &count) ||
-        !edit_begin(&edit, request, &request->keys[0], TYPE_STREAM) || !use_group(&use, request, &edit))
+        !edit_begin_read(&edit, request, &request->keys[0], TYPE_STREAM) || !use_group(&use, request, &edit))
         return;
     begin_claim(&use);
     reply_array(request, 3);

@@ -170,16 +170,19 @@ static bool check_options(struct request *request, const struct lcs_options *opt
 /* The strings of the two keys; absent ones are empty. `scratch` holds the digits of numbers. */
 static bool read_two(struct request *request, char scratch[2][ENTRY_INT_TEXT_BYTES], struct slice strings[2])
 {
-    for (unsigned i = 0; i < 2; i++) {
+    bool are_strings = true;
+
+    for (unsigned i = 0; i < 2; i++) { /* both, also if the first one will not do: the other one may be a miss */
         const struct entry *entry = access_read(request->access, request->db, &request->keys[i]);
 
-        if (entry != NULL && entry->type != TYPE_STRING) {
-            reply_error(request, "ERR The specified keys must contain string values");
-            return false;
-        }
-        strings[i] = entry != NULL ? entry_string(entry, scratch[i]) : SLICE_EMPTY;
+        if (entry != NULL && entry->type != TYPE_STRING)
+            are_strings = false;
+        else
+            strings[i] = entry != NULL ? entry_string(entry, scratch[i]) : SLICE_EMPTY;
     }
-    return true;
+    if (!are_strings)
+        reply_error(request, "ERR The specified keys must contain string values");
+    return are_strings;
 }
 
 /* A bound on time as much as on memory: the known one of the family, four bytes a cell of the table. */

@@ -129,7 +129,8 @@ static void effect_set_argument(struct request *request, bool keeps_ttl)
     effect_set(request, words, keeps_ttl ? 4 : 3);
 }
 
-/* What the key is now is told as far as the options ask for it. False: an error was replied. */
+/* What the key is now is told as far as the options ask for it. Only with GET a missing key is a miss. False: an error
+ * was replied. */
 static bool check_set(struct request *request, const struct set_options *options, bool *holds)
 {
     const struct key *key = &request->keys[0];
@@ -139,7 +140,8 @@ static bool check_set(struct request *request, const struct set_options *options
         entry = access_find(request->access, request->db, key);
         return condition_check(request, &options->condition, entry, holds);
     }
-    if (!string_read(request, key, &entry) || !condition_check(request, &options->condition, entry, holds))
+    if (!(options->gets ? string_read(request, key, &entry) : string_find(request, key, &entry)) ||
+        !condition_check(request, &options->condition, entry, holds))
         return false;
     if (options->gets)
         reply_string(request, entry); /* before it is overwritten */
@@ -323,9 +325,13 @@ static void cmd_delex(struct request *request)
         reply_errorf(request, "ERR wrong number of arguments for '%s' command", request->command->row->name);
         return;
     }
-    entry = access_find(request->access, request->db, &request->keys[0]);
-    if (entry == NULL || request->arg_count == 2) {
-        delete_if(request, entry != NULL);
+    if (request->arg_count == 2) {
+        delete_if(request, access_find(request->access, request->db, &request->keys[0]) != NULL);
+        return;
+    }
+    entry = access_read(request->access, request->db, &request->keys[0]);
+    if (entry == NULL) {
+        delete_if(request, false);
         return;
     }
     condition.kind = condition_of_word(request_arg(request, 2));
@@ -344,7 +350,7 @@ static void cmd_delifeq(struct request *request)
     struct entry *entry;
     bool holds;
 
-    if (string_read(request, &request->keys[0], &entry) && condition_check(request, &condition, entry, &holds))
+    if (string_find(request, &request->keys[0], &entry) && condition_check(request, &condition, entry, &holds))
         delete_if(request, holds);
 }
 
@@ -484,6 +490,19 @@ static bool all_hold(struct request *request, const struct condition *condition)
     return hold;
 }
 
+/* Redis tells of the deadline first here, but of a new key before either. */
+static void set_pair_until(const struct request *request, const struct key *key, uint32_t index, int64_t expire_ms)
+{
+    struct change change;
+
+    (void)access_probe(request->access, request->db, key);
+    change_begin(&change, request->access, request->db, key);
+    put_argument(request, &change, index, expire_ms);
+    change_end(&change, EVENT_STRING | EVENT_REPLACES, NULL);
+    access_event(request->access, request->db, key, EVENT_GENERIC, "expire");
+    access_event(request->access, request->db, key, EVENT_STRING, "set");
+}
+
 /* Deadlines count from now, so others get each key with its own. */
 static void set_pairs_until(struct request *request, bool keeps, int64_t expire_ms)
 {
@@ -499,7 +518,7 @@ static void set_pairs_until(struct request *request, bool keeps, int64_t expire_
         if (keeps)
             set_to_argument(request, &request->keys[i], value_index, EXPIRE_KEEP);
         else
-            set_until(request, &request->keys[i], value_index, expire_ms);
+            set_pair_until(request, &request->keys[i], value_index, expire_ms);
         effect_add(request, words, keeps ? 4 : 5);
     }
 }

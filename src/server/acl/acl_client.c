@@ -79,6 +79,8 @@ static void recognise(struct client *client)
     user = acl_find(slice_make(name, size));
     if (user != NULL && (user->flags & ACL_ON) != 0)
         acl_client_become(client, &user);
+    else
+        counter_add(&client->worker->stats.acl_denied_certificate, 1);
     acl_user_release(&user);
 }
 
@@ -364,7 +366,11 @@ const struct lifecycle acl_client_lifecycle = {
 };
 
 const struct info_row acl_client_info[] = {
-    INFO_STAT("acl_access_denied_auth", acl_denied_auth),   INFO_STAT("acl_access_denied_cmd", acl_denied_command),
-    INFO_STAT("acl_access_denied_key", acl_denied_key),     INFO_STAT("acl_access_denied_channel", acl_denied_channel),
-    INFO_STAT("acl_access_denied_db", acl_denied_database), {0},
+    INFO_STAT("acl_access_denied_auth", acl_denied_auth),
+    INFO_STAT("acl_access_denied_cmd", acl_denied_command),
+    INFO_STAT("acl_access_denied_key", acl_denied_key),
+    INFO_STAT("acl_access_denied_channel", acl_denied_channel),
+    INFO_STAT("acl_access_denied_db", acl_denied_database),
+    INFO_STAT("acl_access_denied_tls_cert", acl_denied_certificate),
+    {0},
 };

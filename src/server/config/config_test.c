@@ -248,6 +248,7 @@ static void setting_calls_who_asked(void **state)
     set_well("client-output-buffer-limit", "replica 1mb 2 3");
     check_value("client-output-buffer-limit", "normal 0 0 0 slave 1048576 2 3 pubsub 33554432 8388608 60");
     set_badly("proc-title-template", "{foo}", "template format is invalid or contains unknown variables");
+    set_badly("proc-title-template", "", "template format is invalid or contains unknown variables");
     set_badly("proc-title-template", "{title", "template format is invalid or contains unknown variables");
     set_badly("dir", "/nosuch", "No such file or directory");
     set_badly("bind", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17", "Too many bind addresses specified.");

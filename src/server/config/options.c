@@ -354,7 +354,8 @@ static const char *check_title_template(const struct option_row *row, int64_t nu
 {
     (void)row;
     (void)number;
-    return title_template_is_valid(text) ? NULL : "template format is invalid or contains unknown variables";
+    return text.size != 0 && title_template_is_valid(text) ? NULL
+                                                           : "template format is invalid or contains unknown variables";
 }
 
 /* --- rows --- */

@@ -113,7 +113,10 @@ static const char *apply_log_format(const struct option_row *row)
     return NULL;
 }
 
-static const struct option_enum log_formats[] = {{"legacy", LOG_FORMAT_LINES}, {"logfmt", LOG_FORMAT_PAIRS}, {NULL, 0}};
+static const struct option_enum log_formats[] = {{"legacy", LOG_FORMAT_LINES},
+                                                 {"logfmt", LOG_FORMAT_PAIRS},
+                                                 {"json", LOG_FORMAT_JSON},
+                                                 {NULL, 0}};
 static const struct option_enum log_times[] = {{"legacy", LOG_TIME_DATE},
                                                {"iso8601", LOG_TIME_ISO_8601},
                                                {"milliseconds", LOG_TIME_MILLISECONDS},
@@ -160,7 +163,8 @@ const struct option_row process_options[] = {
     ROW_STRING("version-override", &option_version_override, NULL, TEXT_OR_NONE,
                "Version that INFO reports as keydb_version."),
     ROW_ENUM("log-format", &option_log_format, LOG_FORMAT_LINES, log_formats, OPTION_MUTABLE,
-             "Form of lines in the log: legacy, or logfmt (name=value pairs for programs).", .apply = apply_log_format),
+             "Form of lines in the log: legacy, logfmt (name=value pairs) or json (an object a line).",
+             .apply = apply_log_format),
     ROW_ENUM("log-timestamp-format", &option_log_timestamp_format, LOG_TIME_DATE, log_times, OPTION_MUTABLE,
              "Form of times in the log: legacy, iso8601, milliseconds (since 1970).", .apply = apply_log_format),
     ROW_ENUM("oom-score-adj", &option_oom_score_adj, OOM_SCORE_NO, oom_modes, OPTION_MUTABLE,

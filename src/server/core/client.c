@@ -454,6 +454,7 @@ void client_update_card(struct client *client)
     if (query_is_known(client))
         show_query_if_any(client);
     atomic_store_explicit(&card->bytes_in, client->conn.bytes_in, memory_order_relaxed);
+    atomic_store_explicit(&card->reads, client->conn.reads, memory_order_relaxed);
     atomic_store_explicit(&card->bytes_out, client->conn.bytes_out, memory_order_relaxed);
     /* Little output is sent in a moment: the card shows only output that has to wait or is large, and later that it was
      * sent. */
@@ -673,7 +674,7 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
     client_card_capa(card, capa);
     buffer_printf(buffer,
                   " user=%s redir=%lld resp=%u lib-name=%s lib-ver=%s io-thread=%u tot-net-in=%llu tot-net-out=%llu "
-                  "tot-cmds=%llu capa=%s",
+                  "tot-cmds=%llu read-events=%llu parse-batch-cmd-sum=%llu parse-batch-cnt=%llu capa=%s",
                   card->user_name, (long long)atomic_load_explicit(&card->redirect, memory_order_relaxed),
                   atomic_load_explicit(&card->proto, memory_order_relaxed),
                   card->library_name != NULL ? card->library_name : "",
@@ -681,5 +682,8 @@ void client_card_print(const struct client_card *card, struct buffer *buffer)
                   card->worker != NULL ? card->worker->index : 0,
                   (unsigned long long)atomic_load_explicit(&card->bytes_in, memory_order_relaxed),
                   (unsigned long long)atomic_load_explicit(&card->bytes_out, memory_order_relaxed),
-                  (unsigned long long)atomic_load_explicit(&card->command_count, memory_order_relaxed), capa);
+                  (unsigned long long)atomic_load_explicit(&card->command_count, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->reads, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->grouped_count, memory_order_relaxed),
+                  (unsigned long long)atomic_load_explicit(&card->group_count, memory_order_relaxed), capa);
 }

@@ -121,6 +121,9 @@ struct client_card {
     _Atomic uint64_t multi_bytes;      /* memory of the queued commands */
     _Atomic uint64_t bytes_in, bytes_out;
     _Atomic uint64_t command_count; /* commands that have run for it */
+    _Atomic uint64_t reads;         /* how often bytes came from it */
+    /* Commands that were read together, a group at most, and ran: their number, and that of the groups. */
+    _Atomic uint64_t grouped_count, group_count;
 };
 
 struct client {

@@ -40,6 +40,8 @@ static void add_turns(struct server_stats *stats, const struct worker *worker)
     loop_times(worker->loop, &times);
     upkeep_us = ticks_to_us(times.timers + tick_sum(&worker->stats.upkeep_ticks));
     stats->loop_us += ticks_to_us(times.serving);
+    if (worker->index == 0)
+        stats->main_thread_us += ticks_to_us(times.serving);
     stats->command_us += ticks_to_us(tick_sum(&worker->stats.command_ticks));
     stats->aof_us += aof_us;
     stats->upkeep_us += upkeep_us > aof_us ? upkeep_us - aof_us : 0; /* a turn's end adds the latter first */

@@ -39,9 +39,10 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     X(acl_denied_key)                                                                            \
     X(acl_denied_channel)                                                                        \
     X(acl_denied_database)                                                                       \
-    X(parked_retries) /* attempts to run a parked command */                                     \
-    X(parked_by_gate) /* parked commands with many stripes that took the gate instead */         \
-    X(prefetches)     /* groups of commands whose keys were fetched ahead */                     \
+    X(acl_denied_certificate) /* whose name is not that of a user who may connect */             \
+    X(parked_retries)         /* attempts to run a parked command */                             \
+    X(parked_by_gate)         /* parked commands with many stripes that took the gate instead */ \
+    X(prefetches)             /* groups of commands whose keys were fetched ahead */             \
     X(prefetched_keys)
 
 /* Likewise, but these are current values. */
@@ -50,16 +51,17 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     X(clients_in_timeout_table) /* blocked with a timeout */
 
 /* Counters in other places, since start or CONFIG RESETSTAT. */
-#define OTHER_COUNTERS(X)                                                      \
-    X(frees_done) /* in the background */                                      \
-    X(loop_us)    /* time of all turns */                                      \
-    X(command_us) /* the part for commands */                                  \
-    X(aof_us)     /* the part for the append-only file */                      \
-    X(upkeep_us)  /* the part for timers and other work at the end of turns */ \
-    X(defrag_hits)                                                             \
-    X(defrag_misses)                                                           \
-    X(defrag_key_hits)                                                         \
-    X(defrag_key_misses)                                                       \
+#define OTHER_COUNTERS(X)                                                          \
+    X(frees_done)     /* in the background */                                      \
+    X(loop_us)        /* time of all turns */                                      \
+    X(main_thread_us) /* the part of the main thread */                            \
+    X(command_us)     /* the part for commands */                                  \
+    X(aof_us)         /* the part for the append-only file */                      \
+    X(upkeep_us)      /* the part for timers and other work at the end of turns */ \
+    X(defrag_hits)                                                                 \
+    X(defrag_misses)                                                               \
+    X(defrag_key_hits)                                                             \
+    X(defrag_key_misses)                                                           \
     X(defrag_us) /* time of defragmentation */
 
 #define ALL_COUNTERS(X) \
@@ -74,7 +76,9 @@ enum { STATS_THREADS_MOST = 64, ERROR_CODES_MOST = 128, ERROR_CODE_BYTES = 32, R
     X(net_output_bytes)    \
     X(error_replies)       \
     X(lock_waits)          \
-    X(loop_turns)
+    X(loop_turns)          \
+    X(reads_processed)     \
+    X(writes_processed)
 
 struct server_stats {
     /* clients */

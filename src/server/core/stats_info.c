@@ -50,6 +50,24 @@ static void append_workers(struct buffer *buffer, const void *picture)
     }
 }
 
+static void append_threads(struct buffer *buffer, const void *picture)
+{
+    const struct server_stats *stats = picture;
+
+    for (unsigned i = 0; i < stats->thread_count; i++)
+        buffer_printf(buffer, "io_thread_%u:clients=%llu,reads=%llu,writes=%llu\r\n", i,
+                      (unsigned long long)stats->thread_clients[i],
+                      (unsigned long long)stats->threads[i].reads_processed,
+                      (unsigned long long)stats->threads[i].writes_processed);
+}
+
+static void append_main_thread_time(struct buffer *buffer, const void *picture)
+{
+    const struct server_stats *stats = picture;
+
+    buffer_printf(buffer, "%.6f", (double)stats->main_thread_us / 1000000);
+}
+
 static void append_databases(struct buffer *buffer, const void *picture)
 {
     (void)picture;
@@ -117,5 +135,7 @@ const struct info_row stats_info[] = {
     INFO_STAT("eventloop_duration_max", turn_us_most),
     INFO_STAT("eventloop_cmd_per_cycle_max", turn_commands_most),
     INFO_LINES("worker<n>", &server_stats_source, append_workers),
+    INFO_LINES("io_thread_<n>", &server_stats_source, append_threads),
+    INFO_VALUE("used_active_time_main_thread", &server_stats_source, append_main_thread_time),
     {0},
 };

@@ -10,6 +10,7 @@ struct picture {
     struct memory_report report;
     uint64_t since_startup; /* in use, without what was in use then */
     uint64_t maxmemory, system_total;
+    int64_t peak_wall_s;
 };
 
 static bool take_safe(void *into, const struct info_moment *moment)
@@ -19,6 +20,7 @@ static bool take_safe(void *into, const struct info_moment *moment)
     (void)moment;
     picture->report.used = mem_used();
     picture->report.peak = mem_peak();
+    picture->peak_wall_s = mem_peak_wall_ms() / 1000;
     picture->report.resident = mem_rss();
     picture->maxmemory = OPTION_GET_U64(option_maxmemory);
     return true;
@@ -31,6 +33,7 @@ static void take(void *into, const struct info_moment *moment)
 
     (void)moment;
     memory_report_collect(report, info_moment_picture(&server_stats_source));
+    picture->peak_wall_s = mem_peak_wall_ms() / 1000;
     picture->since_startup = report->used > report->startup ? report->used - report->startup : 0;
     picture->maxmemory = OPTION_GET_U64(option_maxmemory);
     picture->system_total = mem_system_total();
@@ -62,6 +65,7 @@ const struct info_row memory_info[] = {
     HUMAN("used_memory_rss_human", report.resident),
     FIELD("used_memory_peak", report.peak, INFO_SAFE),
     HUMAN("used_memory_peak_human", report.peak),
+    FIELD("used_memory_peak_time", peak_wall_s, INFO_SAFE),
     PERCENT("used_memory_peak_perc", report.used, report.peak),
     FIELD("used_memory_overhead", report.overhead),
     FIELD("used_memory_startup", report.startup),

@@ -67,6 +67,7 @@ static const char *const memory_fields[] = {
     "used_memory_rss_human",
     "used_memory_peak",
     "used_memory_peak_human",
+    "used_memory_peak_time",
     "used_memory_peak_perc",
     "used_memory_overhead",
     "used_memory_startup",
@@ -256,6 +257,7 @@ static const char *const stats_fields[] = {
     "acl_access_denied_key",
     "acl_access_denied_channel",
     "acl_access_denied_db",
+    "acl_access_denied_tls_cert",
     "slowlog_commands_count",
     "slowlog_commands_time_ms_sum",
     "slowlog_commands_time_ms_max",
@@ -278,7 +280,10 @@ static const char *const replication_fields[] = {
     "master_sync_perc",
     "master_sync_last_io_seconds_ago",
     "master_link_down_since_seconds",
+    "master_current_sync_attempts",
+    "master_total_sync_attempts",
     "master_link_up_since_seconds",
+    "total_disconnect_time_sec",
     "slave_priority",
     "slave_read_only",
     "replica_announced",
@@ -346,6 +351,7 @@ static const char *const cpu_fields[] = {
     "parked_tries_most",
     "used_cpu_sys_main_thread",
     "used_cpu_user_main_thread",
+    "used_active_time_main_thread",
     NULL,
 };
 
@@ -395,7 +401,18 @@ static const char *const hotkeys_fields[] = {
 static const char *const keydb_fields[] = {
     "mvcc_depth",
     "worker<n>",
+    NULL,
+};
+
+/* As in Valkey. */
+static const char *const tls_fields[] = {
     "tls_<kind>_cert_<fact>",
+    NULL,
+};
+
+/* As in Redis: here the threads are the workers. */
+static const char *const threads_fields[] = {
+    "io_thread_<n>",
     NULL,
 };
 
@@ -412,6 +429,7 @@ const struct info_section info_sections[] = {
     {"clients", "Clients", INFO_SHOWN_BY_DEFAULT, clients_fields},
     {"memory", "Memory", INFO_SHOWN_BY_DEFAULT, memory_fields},
     {"persistence", "Persistence", INFO_SHOWN_BY_DEFAULT, persistence_fields},
+    {"threads", "Threads", INFO_SHOWN_BY_DEFAULT, threads_fields},
     {"stats", "Stats", INFO_SHOWN_BY_DEFAULT, stats_fields},
     {"replication", "Replication", INFO_SHOWN_BY_DEFAULT, replication_fields},
     {"cpu", "CPU", INFO_SHOWN_BY_DEFAULT, cpu_fields},
@@ -423,6 +441,7 @@ const struct info_section info_sections[] = {
     {"keyspace", "Keyspace", INFO_SHOWN_BY_DEFAULT, keyspace_fields},
     {"keysizes", "Keysizes", INFO_SHOWN_BY_NAME, keysizes_fields},
     {"hotkeys", "Hotkeys", INFO_SHOWN_BY_NAME, hotkeys_fields},
+    {"tls", "TLS", INFO_SHOWN_BY_DEFAULT, tls_fields},
     {"keydb", "KeyDB", INFO_SHOWN_BY_DEFAULT, keydb_fields},
     {"debug", "Debug", INFO_SHOWN_BY_NAME, debug_fields},
 };

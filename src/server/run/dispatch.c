@@ -1105,6 +1105,10 @@ static size_t on_data(struct client *client, char *data, size_t size)
             }
         }
         ran = run_jobs(client, count);
+        if (LIKELY(ran != 0)) {
+            counter_add(&client->card.grouped_count, ran);
+            counter_add(&client->card.group_count, 1);
+        }
         if (UNLIKELY(most == 1))
             client_check_stranger(client);
         for (uint32_t i = 0; i < count; i++)

@@ -869,8 +869,10 @@ if {$have_tls} {
             r config set tls-auth-clients-user CN
             assert_equal client [[connect -tls 1] acl whoami]
             assert_equal default [[connect -tls 0] acl whoami]
+            assert_equal 0 [info_field acl_access_denied_tls_cert stats]
             r acl setuser client off
             assert_equal default [[connect -tls 1] acl whoami]
+            assert_equal 1 [info_field acl_access_denied_tls_cert stats]
             r acl deluser client
             r config set requirepass x
             assert_refused "NOAUTH Authentication required." [connect -tls 1] acl whoami

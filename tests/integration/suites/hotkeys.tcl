@@ -53,11 +53,12 @@ with_server {server-threads 2 min-clients-per-thread 0 enable-debug-command yes}
                 {metrics cpu} "METRICS count must be > 0 and <= 2"
                 {metrics 9223372036854775808 cpu} "METRICS count must be > 0 and <= 2"
                 {metrics 2 cpu cpu} "METRICS CPU defined more than once!"
-                {metrics 1 net NET} "METRICS NET defined more than once!"
+                {metrics 2 net NET} "METRICS NET defined more than once!"
                 {metrics 2 cpu} "METRICS count does not match number of metric types provided"
-                {metrics 1 cpu net} "METRICS count does not match number of metric types provided"
+                {metrics 1 net NET} "syntax error"
                 {metrics 2 net count 3} "METRICS count does not match number of metric types provided"
-                {metrics 1} "METRICS no valid metrics passed. Supported: CPU|NET"
+                {metrics 1} "METRICS count does not match number of metric types provided"
+                {metrics 1 cpu net} "syntax error"
                 {metrics 1 disk} "METRICS no valid metrics passed. Supported: CPU|NET"
                 {metrics 1 cpu count 0} "COUNT must be between 1 and 64"
                 {metrics 1 cpu count 65} "COUNT must be between 1 and 64"
@@ -84,7 +85,9 @@ with_server {server-threads 2 min-clients-per-thread 0 enable-debug-command yes}
             assert_match "HOTKEYS <subcommand>*" [lindex [r hotkeys help] 0]
 
             assert_reply {status OK} r HotKeys Start METRICS 2 Net CPU COUNT 64 DURATION 1000000 SAMPLE 7
-            assert_refused "ERR hotkey tracking session already in progress" r hotkeys start metrics 1 cpu
+            foreach words {{metrics 1 cpu} {metrics 1 cpu count 65} {metrics 1} {}} {
+                assert_refused "ERR hotkey tracking session already in progress" r hotkeys start {*}$words
+            }
             assert_refused "ERR hotkey tracking session in progress, stop tracking first" r hotkeys reset
             assert_equal {1 7 {{0 16383}}} [lrange [dict values [hotkeys]] 0 2]
             assert_reply {status OK} r hotkeys stop

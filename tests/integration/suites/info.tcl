@@ -83,6 +83,30 @@ with_server {} {
         }]
     }
 
+    test "since when memory has its peak" {keydb} {
+        assert_range [info_field used_memory_peak_time memory] [expr {[srv_started [srv pid]] - 1}] [clock seconds]
+        set before [info_field used_memory_peak_time memory]
+        r config resetstat
+        r set peak [string repeat x 20000000]
+        set at [info_field used_memory_peak_time memory]
+        assert_range $at $before [clock seconds]
+        r del peak
+        wait_for {[clock seconds] > $at}
+        assert_equal $at [info_field used_memory_peak_time memory]
+    }
+
+    test "workers, as threads of Redis, and the time of the main thread" {keydb} {
+        set reads 0
+        dict for {name line} [info_fields threads] {
+            assert {[regexp {^clients=\d+,reads=(\d+),writes=\d+$} $line all number]} "$name $line"
+            incr reads $number
+        }
+        assert_equal [llength [dict keys [info_fields clients] thread_*_clients]] \
+            [llength [dict keys [info_fields threads]]]
+        assert_range [info_field total_reads_processed stats] $reads [expr {$reads + 5}]
+        assert_range [info_field used_active_time_main_thread cpu] 0 [info_field eventloop_duration_sum stats]
+    }
+
     test "the form of the text" {} {
         foreach {section title} {server Server clients Clients memory Memory stats Stats cpu CPU keyspace Keyspace} {
             set text [r info $section]
@@ -285,8 +309,9 @@ with_server {} {
         set usual {Server Clients Memory Persistence Stats Replication CPU Modules Errorstats Cluster Keyspace}
         set all [list {*}[lrange $usual 0 7] Commandstats Errorstats Latencystats Cluster Keyspace]
         if {!$::is_oracle} {
-            lappend usual KeyDB
-            lappend all KeyDB
+            foreach list {usual all} {
+                set $list [concat [linsert [set $list] 4 Threads] {TLS KeyDB}]
+            }
         }
         foreach {words expected} [list {} $usual default $usual DEFAULT $usual all $all {cpu all} $all everything $all \
                 {all default} $all modules Modules module_list Modules {cpu server nosuch CPU} {Server CPU} \
@@ -431,7 +456,8 @@ proc info_names_expected states {
 
 # The same from the text that INFO printed.
 proc info_names_printed text {
-    set forms {{^listener\d+$} listener<n> {^thread_\d+_clients$} thread_<n>_clients {^worker\d+$} worker<n>
+    set forms {{^listener\d+$} listener<n> {^thread_\d+_clients$} thread_<n>_clients
+        {^io_thread_\d+$} io_thread_<n> {^worker\d+$} worker<n>
         {^db\d+$} db<n> {^cmdstat_.*} cmdstat_<command> {^errorstat_.*} errorstat_<code>
         {^latency_percentiles_usec_.*} latency_percentiles_usec_<command>}
     set names {}

@@ -85,6 +85,13 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    test "LPOS RANK has no negative without its positive" {keydb} {
+        r rpush l a b a
+        assert_refused "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807" \
+            r lpos l a rank -9223372036854775808
+        assert_reply {nullbulk} r lpos l a rank -9223372036854775807
+    }
+
     test "elements of any size in one list" {} {
         set model {}
         foreach size {0 1 63 64 4095 4096 8000 8192 9000 40000 200000} {

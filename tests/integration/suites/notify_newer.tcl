@@ -167,6 +167,51 @@ with_server {enable-debug-command yes} {
         }
     }
 
+    # With a missing key, too, which is told where Redis tells it.
+    foreach {before command expected} {
+        {set a 1} {msetex 2 a 2 b 3 ex 100} {a overwritten a expire a set b new b expire b set}
+        {set a 1} {msetex 1 a 2 keepttl} {a overwritten a set}
+        {} {set a 2 ifeq 1} {}
+        {} {set a 2 ifne 1} {a new a set}
+        {} {set a 2 ifeq 1 get} {a keymiss}
+        {} {delex a} {}
+        {} {delex a ifeq 1} {a keymiss}
+        {} {delifeq a 1} {}
+        {} {hgetdel a fields 1 f} {}
+        {} {hgetex a fields 1 f} {}
+        {} {hgetex a ex 100 fields 1 f} {}
+        {} {xack a g 1-1} {a keymiss}
+        {} {xackdel a g ids 1 1-1} {a keymiss}
+        {rpush a 1} {lcs a b} {b keymiss}
+    } {
+        test_each {before command expected} "$before; $command, with misses" {keydb} {
+            r flushall
+            if {$before ne {}} {
+                r {*}$before
+            }
+            with_letters KAocmn {
+                set c [listener]
+                assert_equal $expected [events_of $c {catch {r {*}$command}}]
+            }
+        }
+    }
+
+    test "XCLAIM and XAUTOCLAIM of a missing key" {keydb} {
+        r flushall
+        with_letters KAm {
+            set c [listener]
+            foreach command {{xclaim a g c 0 1-1} {xautoclaim a g c 0 0}} {
+                assert_equal {a keymiss} [events_of $c {assert_error "NOGROUP*" {r {*}$command}}]
+            }
+        }
+        r config resetstat
+        r xgroup create a g 0 mkstream
+        r xack a g 1-1
+        r xclaim a g c 0 1-1
+        r xautoclaim a g c 0 0
+        assert_equal {3 0} [list [info_field keyspace_hits stats] [info_field keyspace_misses stats]]
+    }
+
     test "RESTORE over a key of another type, and RENAME and COPY of one" {keydb} {
         r flushall
         r set s 1

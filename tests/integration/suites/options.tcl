@@ -222,6 +222,10 @@ test "the form of the log can be chosen, also while the server runs" {noconn key
     $c debug log "say \"so\""
     assert {[regexp -line {^pid=\d+ tid=\d+ role=primary timestamp="\d{13}" level=warning message=".*say \\"so\\""$} \
         [process_log $id]]}
+    $c config set log-format json
+    $c debug log "say \"so\" \xe9"
+    set form {^{"pid":\d+,"tid":\d+,"role":"primary","timestamp":"\d{13}","level":"warning","message":}
+    assert {[regexp -line "$form[string cat {".*say \\"so\\" \?"}$}]" [process_log $id]]}
     $c config set log-format legacy log-timestamp-format legacy
     $c debug log "plain again"
     assert {[regexp -line {^\d+:\d+:M \d\d [A-Z][a-z][a-z] \d{4} \d\d:\d\d:\d\d\.\d{3} # .*plain again$} \

@@ -50,10 +50,11 @@ with_server {} {
     foreach {title options} {
         "from a file" {}
         "from the link" {repl-diskless-load on-empty-db}
+        "from the link, and always" {repl-diskless-load flushdb}
     } {
         test "while a replica loads its master's data $title, it has none" {noconn} [string map [list %O $options] {
             with_slow_sync {%O} {
-                if {[dict size {%O}]} {
+                if {"on-empty-db" in {%O}} {
                     on r flushall
                 }
                 set watcher [member_connect r]
@@ -80,6 +81,8 @@ with_server {} {
                 assert_equal 1 [llength [on r function list]]
                 assert_equal {} [$watcher exec]
                 assert_equal 0 [persistence r loading]
+                assert_equal [expr {[dict size {%O}] != 0}] \
+                    [string match "*streamed RDB*to parser*" [slurp [member r log]]]
             }
         }]
     }

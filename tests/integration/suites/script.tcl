@@ -96,6 +96,18 @@ with_server {enable-debug-command yes} {
         assert_equal {nil nil} [r eval {return {type(rawget(_G, 'x')), type(rawget(redis, 1))}} 0]
     }
 
+    test "scripts know which server this is, and it is one by all its names" {keydb} {
+        set version [info_field keydb_version server]
+        scan $version %d.%d.%d major minor patch
+        set expected [list keydb $version [expr {$major << 16 | $minor << 8 | $patch}] 1]
+        set text {server.SERVER_NAME, keydb.KEYDB_VERSION, redis.KEYDB_VERSION_NUM, server == redis and keydb == redis}
+        assert_equal $expected [r eval "return {$text}" 0]
+        r function load "#!lua name=which\nlocal same = server == redis\nredis.register_function('which', function()\
+            return {$text and same} end)"
+        assert_equal $expected [r fcall which 0]
+        r function flush
+    }
+
     test "what leads out of the sandbox is not there" {} {
         foreach name {print io debug package require module dofile loadfile newproxy setfenv getfenv jit ffi} {
             assert_error "*nonexistent global variable '$name'*" {r eval "return $name" 0}

@@ -224,8 +224,19 @@ with_server {.tls 0} {
         $c ping
         $c exec
         set fields [regsub -all {=(\S*)} [string trim [$c client info]] { {\1} }]
-        assert_equal {resp lib-name lib-ver io-thread tot-net-in tot-net-out tot-cmds capa} \
-            [lrange [dict keys $fields] end-7 end]
+        assert_equal [list resp lib-name lib-ver io-thread tot-net-in tot-net-out tot-cmds read-events \
+            parse-batch-cmd-sum parse-batch-cnt capa] [lrange [dict keys $fields] end-10 end]
+        assert_equal {5 5} [list [dict get $fields parse-batch-cmd-sum] [dict get $fields parse-batch-cnt]]
+        assert_range [dict get $fields read-events] 5 6
+        $c -raw [string repeat "PING\r\n" 8]
+        for {set i 0} {$i < 8} {incr i} {
+            $c -read
+        }
+        lassign [lmap name {sum cnt} {
+            regexp "parse-batch-\[a-z-]*$name=(\\d+)" [$c client info] all number
+            expr {$number}
+        }] sum count
+        assert {$sum == 14 && $count < 10} "eight that came together"
         # The first CLIENT INFO, PING, MULTI, EXEC and what it runs.
         assert_equal 5 [expr {[dict get $fields tot-cmds] - $before}]
         assert {[dict get $fields io-thread] < [dict get [r config get server-threads] server-threads] ||

@@ -104,10 +104,10 @@ with_server {.tls 1} {
             set serial [lindex [split [exec openssl x509 -in [cert $file] -noout -serial] =] 1]
             set date [lindex [split [exec openssl x509 -in [cert $file] -noout -enddate] =] 1]
             set expires [clock scan $date -format "%b %d %H:%M:%S %Y %Z"]
-            assert_equal $serial [info_field tls_${name}_cert_serial keydb]
-            assert_equal $expires [info_field tls_${name}_cert_expires_at keydb]
+            assert_equal $serial [info_field tls_${name}_cert_serial tls]
+            assert_equal $expires [info_field tls_${name}_cert_expires_at tls]
             set left [expr {$expires - [clock seconds]}]
-            assert_range [info_field tls_${name}_cert_expires_in_seconds keydb] [expr {$left - 10}] [expr {$left + 10}]
+            assert_range [info_field tls_${name}_cert_expires_in_seconds tls] [expr {$left - 10}] [expr {$left + 10}]
         }
     }
 
