@@ -73,6 +73,7 @@ size_t tls_conn_peer_fingerprint(const struct conn *conn, char *text, size_t tex
  * certificate, until fn returns true. Returns whether it did. For allowlists. */
 typedef bool (*tls_name_fn)(const char *name, size_t size, void *user);
 bool tls_conn_peer_match_names(const struct conn *conn, tls_name_fn fn, void *user);
-const char *tls_conn_version(const struct conn *conn); /* "TLSv1.3", or "" */
+bool tls_conn_peer_match_uris(const struct conn *conn, tls_name_fn fn, void *user); /* the same for its URIs alone */
+const char *tls_conn_version(const struct conn *conn);                              /* "TLSv1.3", or "" */
 const char *tls_conn_cipher(const struct conn *conn);
 bool tls_conn_resumed(const struct conn *conn);

@@ -110,11 +110,22 @@ static bool match_alternative(const GENERAL_NAME *name, int wanted, tls_name_fn 
     return fn(address, strlen(address), user);
 }
 
+static bool match_alternatives(const X509 *certificate, const int *kinds, size_t kind_count, tls_name_fn fn, void *user)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    bool matched = false;
+
+    for (size_t kind = 0; kind < kind_count; kind++)
+        for (int i = 0; !matched && i < sk_GENERAL_NAME_num(names); i++)
+            matched = match_alternative(sk_GENERAL_NAME_value(names, i), kinds[kind], fn, user);
+    GENERAL_NAMES_free(names);
+    return matched;
+}
+
 bool tls_conn_peer_match_names(const struct conn *conn, tls_name_fn fn, void *user)
 {
     static const int kinds[] = {GEN_EMAIL, GEN_DNS, GEN_URI, GEN_IPADD};
-    X509 *certificate = conn_certificate(conn);
-    GENERAL_NAMES *names = NULL;
+    const X509 *certificate = conn_certificate(conn);
     unsigned char *common = NULL;
     size_t size = 0;
     bool matched = false;
@@ -125,14 +136,15 @@ bool tls_conn_peer_match_names(const struct conn *conn, tls_name_fn fn, void *us
     if (common != NULL)
         matched = fn((const char *)common, size, user);
     OPENSSL_free(common);
-    if (matched)
-        return true;
-    names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
-    for (size_t kind = 0; kind < countof(kinds); kind++)
-        for (int i = 0; !matched && i < sk_GENERAL_NAME_num(names); i++)
-            matched = match_alternative(sk_GENERAL_NAME_value(names, i), kinds[kind], fn, user);
-    GENERAL_NAMES_free(names);
-    return matched;
+    return matched || match_alternatives(certificate, kinds, countof(kinds), fn, user);
+}
+
+bool tls_conn_peer_match_uris(const struct conn *conn, tls_name_fn fn, void *user)
+{
+    static const int kind = GEN_URI;
+    const X509 *certificate = conn_certificate(conn);
+
+    return certificate != NULL && match_alternatives(certificate, &kind, 1, fn, user);
 }
 
 const char *tls_conn_version(const struct conn *conn)

@@ -440,6 +440,9 @@ static void clients_show_certificates(void **state)
         assert_int_equal(tls_conn_peer_fingerprint(&server.conn, text, sizeof(text)), shown ? 64 : 0);
         assert_int_equal(tls_conn_peer_match_names(&server.conn, is_email, &seen), shown);
         assert_int_equal(seen, shown ? 2 : 0);
+        assert_false(tls_conn_peer_match_uris(&server.conn, note_name, &names));
+        assert_string_equal(buffer_text(&names), shown ? "urn:x:y " : "");
+        buffer_fini(&names);
         assert_false(tls_conn_peer_match_names(&server.conn, note_name, &names));
         assert_string_equal(buffer_text(&names),
                             shown ? "client a@example.org host.example urn:x:y 127.0.0.1 2001:db8::1 " : "");

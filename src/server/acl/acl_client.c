@@ -63,25 +63,51 @@ void acl_client_become(struct client *client, struct acl_user **user)
     client_set_authenticated(client, true);
 }
 
-/* A name without a matching user is ignored. A user that is off is not used, as with a password. */
+/* A name in a certificate that may be that of its client's user. */
+struct candidate {
+    struct client *client;
+    char name[512];
+    size_t size; /* 0: there was none yet */
+};
+
+/* The client becomes this user, if there is one. A user that is off is not used, as with a password. */
+static bool try_name(const char *name, size_t size, void *context)
+{
+    struct candidate *candidate = context;
+    struct acl_user *user;
+    bool may_be;
+
+    if (size == 0 || size >= sizeof(candidate->name))
+        return false;
+    memcpy(candidate->name, name, size);
+    candidate->size = size;
+    user = acl_find(slice_make(name, size));
+    may_be = user != NULL && (user->flags & ACL_ON) != 0;
+    if (may_be)
+        acl_client_become(candidate->client, &user);
+    acl_user_release(&user);
+    return may_be;
+}
+
+/* Where no name is that of a user, the client stays the default user, which is noted. */
 static void recognise(struct client *client)
 {
-    char name[512];
-    size_t size;
-    struct acl_user *user;
+    struct candidate candidate = {.client = client};
+    char name[sizeof(candidate.name) + 1]; /* longer than any that is tried: a name that was cut is none */
+    bool is_known;
 
     client_assert_owned(client);
     if (OPTION_GET(option_tls_auth_clients_user) == TLS_USER_OFF)
         return;
-    size = tls_conn_peer_common_name(&client->conn, name, sizeof(name));
-    if (size == 0 || size == sizeof(name) - 1)
-        return;
-    user = acl_find(slice_make(name, size));
-    if (user != NULL && (user->flags & ACL_ON) != 0)
-        acl_client_become(client, &user);
+    if (OPTION_GET(option_tls_auth_clients_user) == TLS_USER_URI)
+        is_known = tls_conn_peer_match_uris(&client->conn, try_name, &candidate);
     else
-        counter_add(&client->worker->stats.acl_denied_certificate, 1);
-    acl_user_release(&user);
+        is_known = try_name(name, tls_conn_peer_common_name(&client->conn, name, sizeof(name)), &candidate);
+    if (is_known || candidate.size == 0)
+        return;
+    counter_add(&client->worker->stats.acl_denied_certificate, 1);
+    acl_log_add(ACL_REASON_CERTIFICATE, ACL_CONTEXT_TOPLEVEL, SLICE(""), slice_make(candidate.name, candidate.size),
+                client, worker_now_ms(client->worker));
 }
 
 struct slice acl_client_name(const struct client *client)

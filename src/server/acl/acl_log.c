@@ -27,7 +27,7 @@ static struct {
 
 const char *acl_reason_name(enum acl_reason reason)
 {
-    static const char *const names[] = {"command", "key", "channel", "database", "auth"};
+    static const char *const names[] = {"command", "key", "channel", "database", "auth", "tls-cert"};
 
     assert(reason < countof(names));
     return names[reason];

@@ -8,7 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum acl_reason { ACL_REASON_COMMAND, ACL_REASON_KEY, ACL_REASON_CHANNEL, ACL_REASON_DATABASE, ACL_REASON_AUTH };
+enum acl_reason {
+    ACL_REASON_COMMAND,
+    ACL_REASON_KEY,
+    ACL_REASON_CHANNEL,
+    ACL_REASON_DATABASE,
+    ACL_REASON_AUTH,
+    ACL_REASON_CERTIFICATE
+};
 enum acl_context { ACL_CONTEXT_TOPLEVEL, ACL_CONTEXT_MULTI, ACL_CONTEXT_LUA };
 
 struct acl_log_entry {

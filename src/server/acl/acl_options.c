@@ -10,7 +10,10 @@ _Atomic int64_t option_acllog_max_len;        /* global: option storage */
 _Atomic int64_t option_tls_auth_clients_user; /* global: option storage */
 
 static const struct option_enum channel_presets[] = {{"allchannels", 1}, {"resetchannels", 0}, {0}};
-static const struct option_enum certificate_fields[] = {{"off", TLS_USER_OFF}, {"CN", TLS_USER_COMMON_NAME}, {0}};
+static const struct option_enum certificate_fields[] = {{"off", TLS_USER_OFF},
+                                                        {"CN", TLS_USER_COMMON_NAME},
+                                                        {"URI", TLS_USER_URI},
+                                                        {0}};
 
 static const struct option_row acl_rows[] = {
     ROW_STRING("aclfile", &option_aclfile, NULL, OPTION_EMPTY_IS_NULL, "File with the users and their rules."),

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TLS_USER_OFF, TLS_USER_COMMON_NAME };
+enum { TLS_USER_OFF, TLS_USER_COMMON_NAME, TLS_USER_URI };
 
 extern struct option_string option_aclfile;          /* global: option storage; NULL: none; const after start */
 extern _Atomic int64_t option_acl_pubsub_default;    /* global: option storage */

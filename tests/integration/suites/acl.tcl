@@ -873,6 +873,8 @@ if {$have_tls} {
             r acl setuser client off
             assert_equal default [[connect -tls 1] acl whoami]
             assert_equal 1 [info_field acl_access_denied_tls_cert stats]
+            assert_equal {1 tls-cert toplevel {} client} [lrange [dict values [lindex [r acl log] 0]] 0 4]
+            assert_match "*laddr=127.0.0.1:[srv tls_port] *" [dict get [lindex [r acl log] 0] client-info]
             r acl deluser client
             r config set requirepass x
             assert_refused "NOAUTH Authentication required." [connect -tls 1] acl whoami
@@ -881,6 +883,33 @@ if {$have_tls} {
             r config set tls-auth-clients-user off
             assert_refused "NOAUTH Authentication required." [connect -tls 1] acl whoami
             r config set requirepass ""
+        }
+
+        test "a TLS client is the first user whose name is a URI in its certificate" {keydb} {
+            set dir [fresh_dir]
+            spit $dir/names "subjectAltName=URI:urn:first,DNS:localhost,URI:urn:second"
+            exec openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout $dir/key \
+                -out $dir/request -subj /CN=client 2>@1
+            exec openssl x509 -req -in $dir/request -CA [cert ca.crt] -CAkey [cert ca.key] -set_serial 77 -days 30 \
+                -extfile $dir/names -out $dir/certificate 2>@1
+            set options [list -tls 1 -tlsopts [list -certfile $dir/certificate -keyfile $dir/key]]
+            r config resetstat
+            r acl log reset
+            r config set tls-auth-clients-user uri
+            assert_equal {tls-auth-clients-user URI} [r config get tls-auth-clients-user]
+            set_user client on +@all
+            assert_equal default [[connect {*}$options] acl whoami] "the common name is none of them"
+            assert_equal urn:second [dict get [lindex [r acl log] 0] username]
+            set_user urn:second on +@all
+            assert_equal urn:second [[connect {*}$options] acl whoami]
+            set_user urn:first off +@all
+            assert_equal urn:second [[connect {*}$options] acl whoami]
+            set_user urn:first on +@all
+            assert_equal urn:first [[connect {*}$options] acl whoami]
+            assert_equal default [[connect -tls 1] acl whoami] "a certificate without a URI"
+            assert_equal 1 [info_field acl_access_denied_tls_cert stats]
+            r config set tls-auth-clients-user off
+            r acl deluser client urn:first urn:second
         }
     }
 }
