@@ -1,13 +1,16 @@
 """When two replies, two sets of data or two journals count as equal."""
+import fnmatch
+import functools
+import os
 import re
 
 TTL_TOLERANCE = {"ttl": 3, "expiretime": 3, "pttl": 3000, "pexpiretime": 3000}
 # Fields of HELLO that name the server itself.
 HELLO_OWN = {b"version", b"id", b"server"}
 SET_FIELDS_OF_INFO = {2, 6, 7, 8, 9}    # of COMMAND INFO: flags, ACL categories, tips, key specs, subcommands
-# Ours take a word more: a member (as KeyDB), WITHSCORE (as 7.2).
-ARITY_EXTENDED = {"ttl", "pttl", "persist", "zrank", "zrevrank", "replicaof"}
-CATEGORIES_EXTENDED = {"ping"}          # @replication, as in KeyDB
+# What tables.py judges: field by field, and each difference with its reason.
+JUDGED_FIELDS_OF_INFO = {1: "arity", 2: "flags", 6: "categories", 7: "tips", 8: "key specs"}
+RULES_OF_TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tables_accepted.txt")
 ABSOLUTE_TIME_TOLERANCE_MS = 5000
 
 
@@ -124,6 +127,13 @@ def without_notes(specs):
     return (specs[0], result)
 
 
+@functools.lru_cache(maxsize=None)
+def is_accepted(name, field):
+    with open(RULES_OF_TABLES, encoding="utf-8") as rules:
+        places = [line.split(" | ", 1)[0].strip() for line in rules if line.strip() and line[0] != "#"]
+    return any(fnmatch.fnmatchcase("%s: %s" % (name, field), place) for place in places)
+
+
 def equal_fields(one, two, shared):
     """Of one command in COMMAND INFO."""
     for index, (left, right) in enumerate(zip(one, two)):
@@ -133,9 +143,7 @@ def equal_fields(one, two, shared):
             if len(left) != len(right) or not all(equal_fields(*pair, shared) for pair in zip(left, right)):
                 return False
             continue
-        if index == 1 and one[0][1].decode() in ARITY_EXTENDED:
-            continue
-        if index == 6 and one[0][1].decode() in CATEGORIES_EXTENDED:
+        if index in JUDGED_FIELDS_OF_INFO and is_accepted(one[0][1].decode(), JUDGED_FIELDS_OF_INFO[index]):
             continue
         if index == 8:
             left, right = without_notes(left), without_notes(right)
