@@ -125,6 +125,9 @@ XREADGROUP GROUP g w CLAIM 0 STREAMS k > | XACK k g 1-1
 stream | XADD k 1-1 f v | XGROUP CREATE k g 0 | XGROUP CREATE k g $
 stream | XADD k 1-1 f v; XADD k 2-1 f v; XGROUP CREATE k g 0 | XGROUP SETID k g 2-1 | XREADGROUP GROUP g u STREAMS k >
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XGROUP CREATECONSUMER k g u | XGROUP DELCONSUMER k g u
+stream | XADD k 1-1 f v; XGROUP CREATE k g $ | XREADGROUP GROUP g u STREAMS k > | XCLAIM k g w 0 1-1
+stream | XADD k 1-1 f v; XGROUP CREATE k g $ | XAUTOCLAIM k g u 0 0 | XGROUP DESTROY k g
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XGROUP SETID k g 1-1 ENTRIESREAD 9 | XADD k 2-1 f w
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XGROUP DESTROY k g | XREADGROUP GROUP g u STREAMS k >
 stream | XADD k 1-1 f v; XADD k 2-1 f v; XGROUP CREATE k g 0 | {read} u COUNT 1 STREAMS k > | {read} w STREAMS k >
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XREADGROUP GROUP g u NOACK STREAMS k > | XADD k 3-1 f x

@@ -124,6 +124,8 @@ def plain(words):
         return [[b"XADD", *words[1:]]]
     if name in (b"KEYDB.OP.XIDMP", b"XCFGSET"):
         return []
+    if name == b"XCLAIM":       # of what is not there makes the consumer since Redis 7.2
+        return [[b"XGROUP", b"CREATECONSUMER", *words[1:4]], words]
     if name != b"KEYDB.OP.POP":
         return [words]
     count = b"1" if words[2] == b"LEFT" else b"-1"
