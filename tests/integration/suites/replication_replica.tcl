@@ -217,6 +217,8 @@ with_server {} {
             on m select 3
             on m set c 3
             wait_for {[shows o dbsize] == 1}
+            on m select 0
+            wait_for {[on m dbsize] == 1} ;# what expires after SAVE the replica alone would have
             on m save
             member_kill m
             member_start m
