@@ -304,19 +304,24 @@ static void reply_limiting(struct request *request, struct edit *edit, const str
 static void cmd_hgetex(struct request *request)
 {
     struct options options;
+    struct value hash;
     struct edit edit;
 
-    if (!edit_begin(&edit, request, &request->keys[0], TYPE_HASH) || !parse_options(request, &hgetex_form, &options))
+    if (!typed_find(request, &request->keys[0], TYPE_HASH, &hash) || !parse_options(request, &hgetex_form, &options))
+        return;
+    if (hash.data == NULL || options.lifetime == LIFETIME_NONE) {
+        reply_array(request, options.count);
+        for (uint32_t i = 0; i < options.count; i++)
+            field_reply(request, hash, request_arg(request, options.first + i));
+        return;
+    }
+    if (!edit_begin(&edit, request, &request->keys[0], TYPE_HASH))
         return;
     reply_array(request, options.count);
-    if (edit.is_new || options.lifetime == LIFETIME_NONE) {
-        for (uint32_t i = 0; i < options.count; i++)
-            field_reply(request, edit.value, request_arg(request, options.first + i));
-    } else if (options.lifetime == LIFETIME_PERSIST) {
+    if (options.lifetime == LIFETIME_PERSIST)
         reply_persisting(request, &edit, &options);
-    } else {
+    else
         reply_limiting(request, &edit, &options);
-    }
 }
 
 /* ----------------------------------------------------------------------------------------------------- HGETDEL -- */
