@@ -134,6 +134,8 @@ stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XREADGROUP GROUP g u NOACK STREAM
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XADD k 5-1 f w; XREADGROUP GROUP g u STREAMS k > | XADD k 4-1 f x
 stream | XADD k 1-1 f v; XGROUP CREATE k g 0 | XADD k 5-1 f w; {read} u COUNT 1 STREAMS k > | XADD k 4-1 f x; \
 {read} w STREAMS k >
+stream | XADD k 1-1 f v; XGROUP CREATE k g 0; {read} u STREAMS k >; XCLAIM k g w 0 1-1 | \
+XGROUP SETID k g 0; {read} v STREAMS k > | XADD k 2-1 f w
 stream | XADD k 1-1 f v | XSETID k 9-9 | XADD k 5-1 f a
 stream | XADD k 1-1 f v; XADD k 2-1 f w; XADD k 3-1 f x | XTRIM k MAXLEN 1 | XADD k 4-1 f y
 stream | XADD k 1-1 f v; XADD k 2-1 f w; XGROUP CREATE k g 0; {read} u STREAMS k > | XDELEX k DELREF IDS 1 1-1 | \

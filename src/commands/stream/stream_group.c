@@ -229,7 +229,8 @@ static void cmd_xgroup_help(struct request *request)
 
 /* --------------------------------------------------------------------------------------------------------- XACK -- */
 
-/* An entry that a peer has delivered to this consumer; one that it has had stays as it is. */
+/* An entry that a peer has delivered to this consumer, as if for the first time, also if somebody has had it: the peer has
+ * done that itself. */
 static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool is_pending)
 {
     const struct stream_pending *pending = stream_pending_find(use->group, id);
@@ -238,12 +239,10 @@ static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool
     stream_group_advance(use->stream, use->group, id);
     if (was_late)
         stream_group_count(use->stream, use->group);
-    if (is_pending) {
-        stream_pending_assign(use->group, id, group_use_consumer(use), ms,
-                              pending != NULL ? MAX(pending->delivery_count, 1U) : 1);
-    } else if (was_late) {
+    if (is_pending)
+        (void)stream_pending_assign(use->group, id, group_use_consumer(use), ms, 1);
+    else if (was_late)
         (void)stream_pending_remove(use->group, id);
-    }
 }
 
 /* The group's position has moved to `last`, behind entries that the peer did not have. Ids ascend. */
