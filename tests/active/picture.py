@@ -6,6 +6,8 @@ there are several forms of the same ones.
 """
 import time
 
+from harness import Lost
+
 STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-tree-keys", b"radix-tree-nodes",
                    b"nacked-count", b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked",
                    b"iids-added", b"iids-duplicates"}
@@ -86,6 +88,8 @@ def take(node, counted=True):
             now = int(time.time() * 1000)
             for number, key in enumerate(some):
                 kind, digest, end = replies[3 * number:3 * number + 3]
+                if end[0] == "-":
+                    raise Lost("%s: %s" % (node.name, end[1].decode()))     # it has begun to load
                 if kind[1] == b"none" or digest[0] == "-":
                     continue
                 end = int(end[1])

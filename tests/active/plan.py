@@ -23,6 +23,19 @@ SOON_MS = 400
 FIELDS = (b"f", b"g", b"h")
 
 
+def group_commands(choose, field, number):
+    """Of a stream whose ids are few, so that entries are met again."""
+    entry = b"%d-1" % choose.randrange(1, 50)
+    consumer = choose.choice((b"u", b"v"))
+    policy = choose.choice((b"KEEPREF", b"DELREF", b"ACKED"))
+    read = [b"XREADGROUP", b"GROUP", b"g", consumer, b"COUNT", b"2"]
+    return [[b"XADD", b"x3", entry, field, number], [b"DEL", b"x3"],
+            [b"XGROUP", b"CREATE", b"x3", b"g", b"0", b"MKSTREAM"], [*read, b"STREAMS", b"x3", b">"],
+            [*read, b"CLAIM", b"0", b"STREAMS", b"x3", b">"],
+            [b"XNACK", b"x3", b"g", choose.choice((b"SILENT", b"FAIL", b"FATAL")), b"IDS", b"1", entry],
+            [b"XDELEX", b"x3", policy, b"IDS", b"1", entry], [b"XACKDEL", b"x3", b"g", policy, b"IDS", b"1", entry]]
+
+
 def newer_commands(choose, key, field, number, far):
     """What redis-server 7.0 lacks; nodes of KeyDB refuse it."""
     policy = choose.choice((b"KEEPREF", b"DELREF", b"ACKED"))
@@ -53,7 +66,7 @@ def more_commands(choose, soon):
             [b"ZPOPMIN", b"z1"], [b"XADD", b"x1", b"*", field, number], [b"PFADD", b"p1", number],
             [b"SET", key, number], [b"DEL", key], [b"RENAME", key, key + b"'"], [b"LPUSH", b"long", number, number],
             [b"LTRIM", b"long", b"0", b"50"]]
-    rows += newer_commands(choose, key, field, number, far)
+    rows += newer_commands(choose, key, field, number, far) + group_commands(choose, field, number)
     if soon:
         ms = b"%d" % choose.randrange(1, SOON_MS)
         rows += [[b"SET", key, number, b"PX", ms], [b"PEXPIRE", key, ms], [b"INCR", key], [b"RPUSH", key, number],

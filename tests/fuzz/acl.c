@@ -95,7 +95,7 @@ static void append_all(struct buffer *text)
         for (uint32_t id = 0; id < command_count(); id++) {
             const struct slice args[] = {command_at(id)->full_name, SLICE("a"), SLICE("b")};
 
-            buffer_append_i64(text, acl_check(users[i], command_at(id), args, countof(args)).verdict);
+            buffer_append_i64(text, acl_check(users[i], 0, command_at(id), args, countof(args)).verdict);
         }
         buffer_append_text(text, "\n");
     }

@@ -229,8 +229,8 @@ static void cmd_xgroup_help(struct request *request)
 
 /* --------------------------------------------------------------------------------------------------------- XACK -- */
 
-/* An entry that a peer has delivered to this consumer, as if for the first time, also if somebody has had it: the peer has
- * done that itself. */
+/* An entry that a peer has delivered to this consumer, as if for the first time, also if somebody has had it: so the
+ * peer has done. */
 static void deliver(struct group_use *use, struct stream_id id, int64_t ms, bool is_pending)
 {
     const struct stream_pending *pending = stream_pending_find(use->group, id);
