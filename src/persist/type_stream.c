@@ -297,8 +297,7 @@ static bool read_stream(struct rdb_reader *reader, const struct rdb_limits *limi
 /* The lowest version that keeps everything that clients can rely on: version 9 has no counts of added and read entries.
  * Of groups that come one by one the rest of the stream has one that needs more, if there is one (former_groups.h).
  * The active-time of consumers is kept from version 11 on, but does not raise the version: only XINFO shows it, and
- * older readers could not load the rest. Below version 13, and in Valkey's, a stream
- * loses the pairs of producers. */
+ * older readers could not load the rest. Below version 13, and in Valkey's, a stream loses the pairs of producers. */
 static int version_of(const struct stream *stream)
 {
     struct stream_idmp_facts idmp;

@@ -211,11 +211,11 @@ static enum aof_piece gather(struct loading_file *file, bool *good)
         if (UNLIKELY(!*good))
             break;
         if (UNLIKELY((step->command->flags & COMMAND_UNQUEUED) != 0)) {
-            if (slice_equal_text(step->command->full_name, "multi") && file->in_transaction) {
-                note_error(step, SLICE("ERR MULTI calls can not be nested"), file);
-                continue;
-            }
             if (slice_equal_text(step->command->full_name, "multi")) {
+                if (file->in_transaction) {
+                    note_error(step, SLICE("ERR MULTI calls can not be nested"), file);
+                    continue;
+                }
                 file->begins_transaction = true;
                 file->transaction_at = words->offset;
                 break;
