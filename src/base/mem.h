@@ -51,7 +51,7 @@ uint64_t mem_thread_allocated(void);
 
 size_t mem_used(void);          /* bytes published by all threads, plus the drift of this thread */
 size_t mem_peak(void);          /* the largest mem_used() seen at a publish or a call of mem_used */
-int64_t mem_peak_wall_ms(void); /* when that was */
+int64_t mem_peak_wall_ms(void); /* when that was; of threads that raise it at once any one's time */
 void mem_reset_peak(void);
 
 /* --- statistics, too slow for each command --- */
