@@ -440,6 +440,8 @@ with_server {} {
             }
             fake_close
             on a replicaof no one
+            on a set end 2
+            assert_equal {1 0} [on a waitaof 1 0 0]
             member_kill a
             member_start a
             check_facts a $facts
