@@ -324,7 +324,7 @@ group_merge() {
         --seed "${SEED}000000" --count "$(pick 20000 10000 1000000)"
     # What it finds does not depend on how it is built, and sanitizers take minutes for it.
     [ "$level" = core ] || run_program "merge, each rule broken" "$(pick 120 0 1200)" "$OUT/test/merge_sim" --breaks \
-        --most "$(pick 2000 0 20000)"
+        --most "$(pick 10000 0 20000)"
     run_program "merge, random histories" "$(pick 120 120 2400)" "$OUT/test/merge_sim" --seed "${SEED}000000" \
         --count "$(pick 5000 2000 200000)"
 }

@@ -50,6 +50,7 @@ void membership_fini(struct membership *membership)
         merge_vector_fini(&membership->links.items[i].asked_closed);
     ARRAY_FINI(&membership->links);
     ARRAY_FINI(&membership->heard);
+    merge_waits_fini(&membership->waits);
     merge_vector_fini(&membership->copies);
     merge_vector_fini(&membership->told_removed);
     merge_vector_fini(&membership->told_ended);
@@ -486,14 +487,23 @@ enum node_verdict membership_greet(struct membership *membership, const struct n
     return verdict;
 }
 
-enum merge_offer membership_offer(struct membership *membership, const struct merge_hello *hello)
+enum merge_offer membership_offer(struct membership *membership, const struct merge_hello *hello, uint64_t now_ms)
 {
+    const struct merge_state *state = &membership->state;
     enum merge_offer offer;
 
     spinlock_acquire(&membership->lock);
-    offer = merge_state_offer(&membership->state, hello, true);
+    offer = merge_state_offer(state, hello, true, merge_waits_look(&membership->waits, state, hello, now_ms));
+    merge_waits_note(&membership->waits, state, hello, offer, now_ms);
     spinlock_release(&membership->lock);
     return offer;
+}
+
+void membership_wait_anew(struct membership *membership)
+{
+    spinlock_acquire(&membership->lock);
+    merge_waits_fini(&membership->waits);
+    spinlock_release(&membership->lock);
 }
 
 bool membership_sponsor(struct membership *membership, const struct merge_hello *hello)

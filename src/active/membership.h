@@ -6,6 +6,7 @@
 
 #include "active/node.h"
 #include "base/spinlock.h"
+#include "merge/waits.h"
 #include "store/horizon.h"
 #include "store/journal.h"
 #include "store/origins.h"
@@ -32,6 +33,7 @@ struct membership {
         } * items;
         uint32_t count, capacity;
     } heard GUARDED_BY(lock);
+    struct merge_waits waits GUARDED_BY(lock);
     struct merge_vector copies GUARDED_BY(lock);       /* origins that were refused as copies, and their clocks then */
     struct merge_vector told_removed GUARDED_BY(lock); /* names, and origins, of which the owner was told: */
     struct merge_vector told_ended GUARDED_BY(lock);   /* see membership_removed and membership_ended */
@@ -81,7 +83,8 @@ enum node_verdict membership_look_at(struct membership *membership, const struct
                                      char error[NODE_ERROR_BYTES]);
 enum node_verdict membership_greet(struct membership *membership, const struct notice_hello *hello, uint64_t now_ms,
                                    char error[NODE_ERROR_BYTES]);
-enum merge_offer membership_offer(struct membership *membership, const struct merge_hello *hello);
+enum merge_offer membership_offer(struct membership *membership, const struct merge_hello *hello, uint64_t now_ms);
+void membership_wait_anew(struct membership *membership);
 must_check bool membership_sponsor(struct membership *membership, const struct merge_hello *hello);
 enum merge_acceptance membership_judge(struct membership *membership, uint64_t origin, uint64_t prev, uint64_t stamp);
 bool membership_is_below_promise(struct membership *membership, uint64_t origin, uint64_t stamp);

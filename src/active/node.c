@@ -459,7 +459,12 @@ enum node_verdict node_look_at(const struct notice_hello *hello, char error[NODE
 
 enum merge_offer node_offer(const struct merge_hello *hello)
 {
-    return membership_offer(&node.membership, hello);
+    return membership_offer(&node.membership, hello, clock_monotonic_ms());
+}
+
+void node_wait_anew(void)
+{
+    membership_wait_anew(&node.membership);
 }
 
 bool node_sponsor(const struct merge_hello *hello)

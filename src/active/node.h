@@ -58,8 +58,11 @@ enum node_verdict {
 enum node_verdict node_greet(const struct notice_hello *hello, char error[NODE_ERROR_BYTES]);
 /* What node_greet would say; learns nothing. */
 enum node_verdict node_look_at(const struct notice_hello *hello, char error[NODE_ERROR_BYTES]);
-/* The sender's side, behind node_greet. */
+/* The sender's side, behind node_greet. Whom it tells to wait it gives a state after all when nothing of what
+ * is waited for has come for ten seconds (merge/waits.h). */
 enum merge_offer node_offer(const struct merge_hello *hello);
+/* A state comes: whoever was to give first may be about to. */
+void node_wait_anew(void);
 /* Before a snapshot goes to a node: it becomes a member, if it is none. False: that is not on the disk yet; ask
  * again behind the next beat. */
 must_check bool node_sponsor(const struct merge_hello *hello);

@@ -635,6 +635,8 @@ static void note_answer(struct receiver *receiver)
 {
     const enum frame_kind kind = receiver->frame.kind;
 
+    if (kind == FRAME_MAKES || kind == FRAME_STATE)
+        node_wait_anew();
     if (kind == FRAME_MAKES && !receiver->is_made_for)
         log_notice("Link to the peer %s: it makes a file of its state", receiver->options.peer);
     receiver->is_made_for = kind == FRAME_MAKES || (receiver->is_made_for && kind == FRAME_STATE);

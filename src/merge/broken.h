@@ -37,6 +37,7 @@
     BREAK(JOIN_CLOCK, "join-clock", "a newcomer does not start its clock and w above the sponsor's")                   \
     BREAK(SNAPSHOT_UNCHECKED, "snapshot-unchecked", "a snapshot that lacks what is here is taken")                     \
     BREAK(TAKE_FIRST, "take-first", "a state is sent to one who has what it lacks")                                    \
+    BREAK(WAIT_FOR_EVER, "wait-for-ever", "who has to give first is waited for, also where nothing comes")             \
     BREAK(SNAPSHOT_NO_EXTRA, "snapshot-no-extra", "operations that a snapshot lacks are not put on top")               \
     BREAK(HELLO_ALONE, "hello-alone", "a hello tells who was removed, but not who belongs to the group")               \
     BREAK(FORGET_UNKNOWN, "forget-unknown", "a member goes though another does not know all")                          \

@@ -324,7 +324,8 @@ static bool knows_more(const struct merge_state *state, const struct merge_hello
     return state->identity.name > hello->name;
 }
 
-enum merge_offer merge_state_offer(const struct merge_state *state, const struct merge_hello *hello, bool may_force)
+enum merge_offer merge_state_offer(const struct merge_state *state, const struct merge_hello *hello, bool may_force,
+                                   enum merge_waited waited)
 {
     if (!state->ready || merge_vector_has(&hello->closed, state->identity.origin) ||
         merge_vector_has(&hello->removed, state->identity.name) || merge_vector_has(&state->group.removed, hello->name))
@@ -335,11 +336,17 @@ enum merge_offer merge_state_offer(const struct merge_state *state, const struct
         return MERGE_OFFER_STREAM;
     if (merge_vector_covers(&state->vector, &hello->deeds) || merge_broken(MERGE_BREAK_TAKE_FIRST))
         return MERGE_OFFER_SNAPSHOT;
-    /* The other has what is not here. If its history has all of it, it comes by the link in the other direction. If
-     * not, neither can give, and one of the two has to take. */
-    if (merge_vector_covers(&state->vector, &hello->cut) || !knows_more(state, hello) || !may_force)
-        return MERGE_OFFER_WAIT;
-    return MERGE_OFFER_FORCED;
+    /* The other has what is not here. If its history has all of it, it comes by the link in the other direction; where
+     * there is none, it may put it on top of a state. If not, neither can give, and one of the two has to take. In a
+     * ring of links in one direction what it has comes round, and those on the way may wait for each other. Then those
+     * take first who lose nothing by it. */
+    if (merge_broken(MERGE_BREAK_WAIT_FOR_EVER))
+        waited = MERGE_WAITED_NOT;
+    if (merge_vector_covers(&state->vector, &hello->cut))
+        return waited != MERGE_WAITED_NOT ? MERGE_OFFER_SNAPSHOT : MERGE_OFFER_WAIT;
+    if (may_force && (waited == MERGE_WAITED_LONG_IN_VAIN || knows_more(state, hello)))
+        return MERGE_OFFER_FORCED;
+    return MERGE_OFFER_WAIT;
 }
 
 void merge_state_greet(struct merge_state *state, const struct merge_hello *hello)

@@ -151,7 +151,10 @@ enum merge_offer {
 };
 
 struct merge_hello merge_state_hello(const struct merge_state *state);
-enum merge_offer merge_state_offer(const struct merge_state *state, const struct merge_hello *hello, bool may_force);
+/* MERGE_OFFER_WAIT was the answer for so long that what was waited for does not come. */
+enum merge_waited { MERGE_WAITED_NOT, MERGE_WAITED_IN_VAIN, MERGE_WAITED_LONG_IN_VAIN };
+enum merge_offer merge_state_offer(const struct merge_state *state, const struct merge_hello *hello, bool may_force,
+                                   enum merge_waited waited);
 void merge_state_greet(struct merge_state *state, const struct merge_hello *hello);   /* learns from it */
 void merge_state_sponsor(struct merge_state *state, const struct merge_hello *hello); /* save before the state goes */
 /* Takes over the state of another node. False, and nothing has changed: it is refused, as it lacks what is not in the

@@ -345,7 +345,7 @@ def main():
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--files", choices=list(FILES))
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--patience", type=float, default=10)
+    parser.add_argument("--patience", type=float, default=30)
     parser.add_argument("--shrink", type=float, default=0)
     parser.add_argument("--most-failures", type=int, default=3)
     parser.add_argument("--replay")

@@ -881,6 +881,29 @@ def both_histories_are_cut(env):
 
 
 @test("core", only="ours")
+def a_one_way_ring_waits_for_itself(env):
+    """What a has to give b waits for what only b has, which comes by c; what b has to give c waits for what only c has,
+    which comes by a. One of them takes first, and nothing is lost."""
+    with env.mesh(3, "one-way ring", options=("--active-history-limit", "1mb")) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        in_turn(c, "SET n 1", "SAVE")
+        mesh.settle(20)
+        fill(b, 3000, 1000, "of b")
+        mesh.settle(30)
+        mesh.cut()
+        c.kill()
+        c.start()           # without what b has written, which b has in its history no more
+        fill(a, 3000, 1000, "of a")
+        in_turn(a, "INCRBY n 10")
+        in_turn(b, "INCRBY n 100")
+        in_turn(c, "INCRBY n 1000")
+        mesh.heal()
+        mesh.settle(60)
+        env.expect(mesh, [("GET", "n"), ("EXISTS", "of a:0", "of a:2999", "of b:0", "of b:2999")], [b"1111", 4])
+
+
+@test("core", only="ours")
 def counting_while_both_forget(env):
     """Neither side has in its history what the other one lacks, but both still have it in their windows: what adds up
     is exact. Once most of the keys cross, once a few of many."""

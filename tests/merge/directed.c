@@ -408,6 +408,27 @@ static void late_flush(struct sim *sim)
         over(sim, B, A);
 }
 
+/* A ring of links in one direction. A has what B lacks, but not in its history, B has what C and A lack, neither: A
+ * waits for what B has, which comes by C, which waits for what C has, which comes by A. */
+static void ring_in_one_direction(struct sim *sim)
+{
+    sim_drop_link(sim, B, A);
+    sim_drop_link(sim, C, B);
+    sim_drop_link(sim, A, C);
+    in_step(sim);
+    sim_cut(sim, A, B, true);
+    sim_cut(sim, B, C, true);
+    increase(sim, C, 0, 17);
+    increase(sim, B, 0, 1);
+    in_step(sim);
+    sim_cut(sim, C, A, true);
+    for (uint32_t i = 0; i < 9; i++)
+        give_up(sim, i / 3, i % 3);
+    in_step(sim);
+    sim_trim(sim, A);
+    sim_trim(sim, B);
+}
+
 /* --- running --- */
 
 enum { NO_RULE = -1 };
@@ -441,6 +462,7 @@ static const struct directed histories[] = {
     {"a late flush", late_flush, 2, true, MERGE_BREAK_FLUSH_LATE, "s \"12\""},
     {"pushes on both sides", pushes_on_both_sides, 2, false, MERGE_BREAK_IN_PLACE_PUSH_LAST, "l [zcybxam1p2q3r]"},
     {"pushes and a trim", pushes_and_a_trim, 2, false, MERGE_BREAK_IN_PLACE_PUSH_ANY, "l [12r]"},
+    {"a ring in one direction", ring_in_one_direction, 3, true, MERGE_BREAK_WAIT_FOR_EVER, "s \"18\""},
     {"a crash of the sponsor", crash_of_the_sponsor, 2, false, MERGE_BREAK_JOIN_UNSYNCED, "s \"11\""},
 };
 

@@ -147,10 +147,12 @@ static unsigned run_breaks(uint64_t most, unsigned *failed)
     unsigned passed = 0;
 
     for (unsigned rule = 0; rule < MERGE_BREAK_COUNT; rule++) {
-        enum directed_answer directed = directed_find((enum merge_break)rule);
+        const enum directed_answer directed = directed_find((enum merge_break)rule);
         const bool is_of_forms = rule >= MERGE_BREAK_IN_PLACE_SAME_MEMBER;
-        uint64_t count = is_of_forms ? forms_find(rule, FORMS_A_HISTORY * most) : histories_until_found(rule, most);
-        char by_random[48] = "by no random one";
+        const uint64_t count = directed == DIRECTED_FOUND ? 0
+                               : is_of_forms              ? forms_find(rule, FORMS_A_HISTORY * most)
+                                                          : histories_until_found(rule, most);
+        char by_random[48] = "";
         bool found = directed == DIRECTED_FOUND || (directed == DIRECTED_NONE && count != 0);
 
         if (count != 0)

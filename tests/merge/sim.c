@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_MS = 1000, EVENTS_MOST = 400, END_ROUNDS = 120, NO_FORCE_ROUNDS = 40 };
+enum { FIRST_MS = 1000, EVENTS_MOST = 400, END_ROUNDS = 120, NO_FORCE_ROUNDS = 40, WAIT_ROUNDS = 60 };
 
 #define NAME_OF(index) ((uint64_t)(index) + 1)
 
@@ -233,7 +233,7 @@ static void want(struct sim *sim, struct sim_link *link, uint64_t origin)
 static void sender_hello(struct sim *sim, struct sim_link *link, const struct merge_hello *hello)
 {
     struct merge_node *node = sim->nodes[link->from].node;
-    enum merge_offer offer = merge_state_offer(&node->state, hello, sim->may_force);
+    enum merge_offer offer = merge_state_offer(&node->state, hello, sim->may_force, sim->waited);
 
     merge_state_greet(&node->state, hello);
     if (offer == MERGE_OFFER_WAIT)
@@ -744,7 +744,8 @@ static void drop_link(struct sim *sim, uint32_t number)
     link->from = link->to = SIM_NODES_MOST - 1;
 }
 
-static bool stays_connected(const struct sim *sim, uint32_t without)
+/* Does the first of the others reach all of them by its links; backwards: do all of them reach it? */
+static bool is_joined(const struct sim *sim, uint32_t without, bool backwards)
 {
     bool seen[SIM_NODES_MOST] = {false};
     uint32_t reached = 0;
@@ -759,15 +760,20 @@ static bool stays_connected(const struct sim *sim, uint32_t without)
         again = false;
         for (uint32_t i = 0; i < sim->link_count; i++) {
             const struct sim_link *link = &sim->links[i];
+            const uint32_t near = backwards ? link->to : link->from, far = backwards ? link->from : link->to;
 
-            if (link->from == link->to || link->from == without || link->to == without || !seen[link->from] ||
-                seen[link->to])
+            if (near == far || near == without || far == without || !seen[near] || seen[far])
                 continue;
-            seen[link->to] = again = true;
+            seen[far] = again = true;
             reached++;
         }
     }
     return reached + 1 == nodes_there(sim);
+}
+
+static bool stays_connected(const struct sim *sim, uint32_t without)
+{
+    return is_joined(sim, without, false) && is_joined(sim, without, true);
 }
 
 /* Outside the rules, as no node can see it: a newcomer that only the one who goes knows of. */
@@ -919,6 +925,9 @@ static void run_event(struct sim *sim, const struct sim_event *event)
     random_seed(&sim->random, event->seed);
     sim->now += event->later_ms;
     sim->may_force = sim->bounded && chance(sim, 2);
+    sim->waited = !chance(sim, 2)                   ? MERGE_WAITED_NOT
+                  : sim->bounded && chance(sim, 30) ? MERGE_WAITED_LONG_IN_VAIN
+                                                    : MERGE_WAITED_IN_VAIN;
     node = some_node(sim, event->kind == EVENT_BACK ? is_dead : event->kind == EVENT_CLOCK ? is_there : is_serving);
     if (node == SIM_NODES_MOST && event->kind != EVENT_LINK && event->kind != EVENT_LINKS && event->kind != EVENT_CUT &&
         event->kind != EVENT_JOIN)
@@ -1177,6 +1186,14 @@ static void print_nodes(const struct sim *sim)
     }
 }
 
+void sim_drop_link(struct sim *sim, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < sim->link_count; i++) {
+        if (sim->links[i].from == from && sim->links[i].to == to)
+            drop_link(sim, i);
+    }
+}
+
 bool sim_finish(struct sim *sim)
 {
     uint32_t quiet = 0;
@@ -1192,6 +1209,9 @@ bool sim_finish(struct sim *sim)
     for (uint32_t round = 0; round < END_ROUNDS && quiet < 3; round++) {
         sim->now += 4;
         sim->may_force = sim->bounded && round > NO_FORCE_ROUNDS;
+        sim->waited = round > WAIT_ROUNDS + NO_FORCE_ROUNDS / 2 ? MERGE_WAITED_LONG_IN_VAIN
+                      : round > WAIT_ROUNDS                     ? MERGE_WAITED_IN_VAIN
+                                                                : MERGE_WAITED_NOT;
         sim_exchange(sim, 1);
         for (uint32_t i = 0; i < sim->node_count && sim->bounded && round > 6; i++) {
             if (is_serving(&sim->nodes[i]))
@@ -1227,6 +1247,7 @@ void sim_init(struct sim *sim, uint64_t seed, bool bounded, struct sim_totals *t
 {
     enum { MESH, CHAIN, RING, STAR } topology;
     uint32_t count;
+    bool one_way;
 
     memset(sim, 0, sizeof(*sim));
     random_seed(&sim->random, seed);
@@ -1238,12 +1259,13 @@ void sim_init(struct sim *sim, uint64_t seed, bool bounded, struct sim_totals *t
     for (uint32_t i = 0; i < count; i++)
         add_node(sim);
     topology = chance(sim, 40) ? MESH : CHAIN + (uint32_t)below(sim, 3);
+    one_way = topology == RING && count > 2 && chance(sim, 50);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t n = 0; n < count; n++) {
             bool neighbours = n == i + 1 || i == n + 1;
             bool round_the_end = (i == 0 && n == count - 1) || (n == 0 && i == count - 1);
 
-            if (i != n &&
+            if (i != n && (!one_way || n == (i + 1) % count) &&
                 (topology == MESH || (topology == CHAIN && neighbours) ||
                  (topology == RING && (neighbours || round_the_end)) || (topology == STAR && (i == 0 || n == 0))))
                 add_link(sim, i, n);

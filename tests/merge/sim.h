@@ -121,6 +121,7 @@ struct sim {
     uint32_t node_count, link_count;
     uint32_t key_count;
     uint64_t next_origin;
+    enum merge_waited waited;
     bool bounded, may_force, saved_history, print;
     bool gentle; /* no wire loses or doubles anything */
     enum value_profile profile;
@@ -160,4 +161,5 @@ void sim_back(struct sim *sim, uint32_t node);
 uint32_t sim_join(struct sim *sim);                           /* linked to all, with an even clock */
 bool sim_forget(struct sim *sim, uint32_t by, uint32_t gone); /* false: it is refused */
 void sim_cut(struct sim *sim, uint32_t a, uint32_t b, bool cut);
+void sim_drop_link(struct sim *sim, uint32_t from, uint32_t to);
 bool sim_finish(struct sim *sim); /* repairs everything and compares */
