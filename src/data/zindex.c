@@ -440,8 +440,7 @@ static bool stays(const struct step *leaf, const struct key *key)
 {
     const struct zindex_item *before = item_before(leaf), *after = item_after(leaf);
 
-    return (before == NULL || precedes_item(before->score, before, key)) &&
-           (after == NULL || !precedes_or_is_item(after->score, after, key));
+    return (before == NULL || precedes_item(before, key, false)) && (after == NULL || !precedes_item(after, key, true));
 }
 
 void zindex_set_score(struct zindex *index, struct zindex_item *item, double score)

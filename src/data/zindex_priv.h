@@ -23,6 +23,8 @@
 #include "base/compiler.h"
 #include "data/zindex.h"
 
+#include <string.h>
+
 enum { SCORES, ITEMS, LEAF_COLUMNS, CHILDREN = LEAF_COLUMNS, COUNTS, INNER_COLUMNS };
 
 /* With a million members, leaves of 30, 62 or 126 rows and inner nodes of 31 or 63 rows made no measurable difference;
@@ -81,62 +83,76 @@ static inline unsigned rows_most(const struct zindex_node *node)
 
 /* --- searching --- */
 
-/* A search key, and whether a row precedes the position searched for. The rows that precede it come first. */
+/* A position: before or behind all rows that equal the key. Those by member are for an index of
+ * equal scores. */
 struct key {
     double score;
     struct slice member;
 };
-typedef bool (*precedes_fn)(double score, const struct zindex_item *item, const struct key *key);
+enum place { BEFORE_SCORE, BEHIND_SCORE, BEFORE_ITEM, BEHIND_ITEM, BEFORE_MEMBER, BEHIND_MEMBER };
 
-static ALWAYS_INLINE bool precedes_score(double score, const struct zindex_item *item, const struct key *key)
+static ALWAYS_INLINE bool precedes_member(const struct zindex_item *item, const struct key *key, bool or_is)
 {
-    (void)item;
-    return score < key->score;
+    const int order = slice_compare(zindex_item_member(item), key->member);
+
+    return order < 0 || (or_is && order == 0);
 }
 
-static ALWAYS_INLINE bool precedes_or_has_score(double score, const struct zindex_item *item, const struct key *key)
+/* Whether an item comes before the key, or is it. */
+static ALWAYS_INLINE bool precedes_item(const struct zindex_item *item, const struct key *key, bool or_is)
 {
-    (void)item;
-    return score <= key->score;
+    return item->score != key->score ? item->score < key->score : precedes_member(item, key, or_is);
 }
 
-static ALWAYS_INLINE bool precedes_item(double score, const struct zindex_item *item, const struct key *key)
+typedef double score_pair __attribute__((vector_size(16)));
+typedef int64_t count_pair __attribute__((vector_size(16)));
+
+/* How many rows have a score below this one, and how many have one that is not above. Of random scores a processor
+ * guesses each second branch of a binary search wrong; two compares of two scores each, for all of a node, take less
+ * (changing a score in a set of 100,000: 690 ns instead of 850 to 1,000). */
+static ALWAYS_INLINE void count_scores(const union word *scores, unsigned count, double score, unsigned *below,
+                                       unsigned *not_above)
 {
-    if (score != key->score)
-        return score < key->score;
-    return slice_compare(zindex_item_member(item), key->member) < 0;
+    const score_pair key = {score, score};
+    count_pair less = {0, 0}, most = {0, 0};
+    unsigned i = 0;
+
+    for (; i + 4 <= count; i += 4) {
+        score_pair first, second;
+
+        memcpy(&first, scores + i, sizeof(first));
+        memcpy(&second, scores + i + 2, sizeof(second));
+        less -= (count_pair)(first < key); /* -1 where it is so */
+        most -= (count_pair)(first <= key);
+        less -= (count_pair)(second < key);
+        most -= (count_pair)(second <= key);
+    }
+    *below = (unsigned)(less[0] + less[1]);
+    *not_above = (unsigned)(most[0] + most[1]);
+    for (; i < count; i++) {
+        *below += scores[i].score < score;
+        *not_above += scores[i].score <= score;
+    }
 }
 
-static ALWAYS_INLINE bool precedes_or_is_item(double score, const struct zindex_item *item, const struct key *key)
-{
-    if (score != key->score)
-        return score < key->score;
-    return slice_compare(zindex_item_member(item), key->member) <= 0;
-}
-
-static ALWAYS_INLINE bool precedes_member(double score, const struct zindex_item *item, const struct key *key)
-{
-    (void)score;
-    return slice_compare(zindex_item_member(item), key->member) < 0;
-}
-
-static ALWAYS_INLINE bool precedes_or_is_member(double score, const struct zindex_item *item, const struct key *key)
-{
-    (void)score;
-    return slice_compare(zindex_item_member(item), key->member) <= 0;
-}
-
-/* Returns how many rows precede the position, counted from the node's first row. The search starts at row `begin`. */
-static ALWAYS_INLINE unsigned search_rows(struct zindex_node *node, unsigned begin, precedes_fn precedes,
+/* Returns how many rows precede the position, counted from the node's first row; not less than `begin`. */
+static ALWAYS_INLINE unsigned search_rows(struct zindex_node *node, unsigned begin, enum place place,
                                           const struct key *key)
 {
-    const union word *scores = column(node, SCORES), *items = column(node, ITEMS);
-    unsigned end = node->row_count;
+    const bool or_is = place == BEHIND_SCORE || place == BEHIND_ITEM || place == BEHIND_MEMBER;
+    const union word *items = column(node, ITEMS);
+    unsigned end = node->row_count, below;
 
+    if (place != BEFORE_MEMBER && place != BEHIND_MEMBER) {
+        count_scores(column(node, SCORES), node->row_count, key->score, &below, &end);
+        begin = MAX(begin, below);
+    }
+    if (place == BEFORE_SCORE || place == BEHIND_SCORE)
+        return or_is ? MAX(begin, end) : begin;
     while (begin < end) {
-        unsigned middle = (begin + end) / 2;
+        const unsigned middle = (begin + end) / 2;
 
-        if (precedes(scores[middle].score, items[middle].item, key))
+        if (precedes_member(items[middle].item, key, or_is))
             begin = middle + 1;
         else
             end = middle;
@@ -146,18 +162,18 @@ static ALWAYS_INLINE unsigned search_rows(struct zindex_node *node, unsigned beg
 
 /* Descends to the leaf of the position: in each node, the last child whose first item precedes it, or the first
  * child. */
-static ALWAYS_INLINE void descend(const struct zindex *index, struct path *path, precedes_fn precedes,
+static ALWAYS_INLINE void descend(const struct zindex *index, struct path *path, enum place place,
                                   const struct key *key)
 {
     struct zindex_node *node = index->root;
 
     for (unsigned level = index->height; level > 0; level--) {
-        unsigned slot = search_rows(node, 1, precedes, key) - 1;
+        unsigned slot = search_rows(node, 1, place, key) - 1;
 
         path->steps[level] = (struct step){node, slot};
         node = column(node, CHILDREN)[slot].child;
     }
-    path->steps[0] = (struct step){node, search_rows(node, 0, precedes, key)};
+    path->steps[0] = (struct step){node, search_rows(node, 0, place, key)};
 }
 
 static inline struct key key_of(const struct zindex_item *item)

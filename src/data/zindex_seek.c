@@ -8,7 +8,7 @@ void zindex_descend(const struct zindex *index, struct path *path, const struct 
 {
     struct key key = key_of(item);
 
-    descend(index, path, precedes_or_is_item, &key);
+    descend(index, path, BEHIND_ITEM, &key);
 }
 
 void zindex_find(const struct zindex *index, struct path *path, const struct zindex_item *item)
@@ -97,9 +97,9 @@ struct zindex_cursor zindex_seek_score(const struct zindex *index, double score,
     if (index->root == NULL)
         return (struct zindex_cursor){NULL, 0, 0};
     if (side == ZINDEX_BEFORE)
-        descend(index, &path, precedes_score, &key);
+        descend(index, &path, BEFORE_SCORE, &key);
     else
-        descend(index, &path, precedes_or_has_score, &key);
+        descend(index, &path, BEHIND_SCORE, &key);
     return cursor_at(index, &path);
 }
 
@@ -111,7 +111,7 @@ struct zindex_cursor zindex_seek_item(const struct zindex *index, const struct z
     if (index->root == NULL)
         return (struct zindex_cursor){NULL, 0, 0};
     if (side == ZINDEX_BEFORE)
-        descend(index, &path, precedes_item, &key);
+        descend(index, &path, BEFORE_ITEM, &key);
     else
         zindex_descend(index, &path, item);
     return cursor_at(index, &path);
@@ -126,9 +126,9 @@ struct zindex_cursor zindex_seek_lex(const struct zindex *index, enum zindex_lex
     if (lex != ZINDEX_LEX_MEMBER || index->root == NULL)
         return zindex_seek_rank(index, lex == ZINDEX_LEX_FIRST ? 0 : index->count);
     if (side == ZINDEX_BEFORE)
-        descend(index, &path, precedes_member, &key);
+        descend(index, &path, BEFORE_MEMBER, &key);
     else
-        descend(index, &path, precedes_or_is_member, &key);
+        descend(index, &path, BEHIND_MEMBER, &key);
     return cursor_at(index, &path);
 }
 
