@@ -23,6 +23,8 @@ from operations import plain
 NOT_DATA = {b"MULTI", b"EXEC", b"PUBLISH", b"SPUBLISH", b"PING", b"REPLCONF", b"SCRIPT"}
 OVERWRITES = {b"SET", b"DEL", b"UNLINK", b"RESTORE"}
 FLUSHES = {b"FLUSHALL", b"FLUSHDB"}
+DELIVERIES = {b"XCLAIM", b"KEYDB.OP.DELIVER"}
+AHEAD_S = 10    # more than an identity file reserves
 MEMBER_DEADLINE = b"keydb-subexpire"    # in a payload
 BATCH = 500
 FREED_S = 6     # members that have expired are in a digest until they are freed; wall times may be seconds ahead
@@ -126,8 +128,18 @@ class Union:
 
     # ---- replaying
 
+    def wait_for_deliveries(self):
+        """XCLAIM of a time to come takes redis-server's own. A node that has just been started may be some seconds
+        ahead, as it begins above all times that the start before may have used."""
+        last = max((entry.wall or 0 for entry in self.entries.values()
+                    if any(words[0].upper() in DELIVERIES for _, words in entry.operations)), default=0)
+        until = min(last / 1000, time.time() + AHEAD_S)
+        while time.time() <= until:
+            time.sleep(0.05)
+
     def replay_into_redis(self, node):
         """Gives the places that are not to be compared."""
+        self.wait_for_deliveries()
         strange = set()
         batch = []
         selected = 0
