@@ -186,6 +186,9 @@ uint64_t store_entry_bytes(const struct store *store, const struct entry *entry,
 enum { STORE_PREFETCH_MOST = 32 };
 struct key;
 void store_prefetch(const struct store *store, const struct key *keys, uint32_t count);
+/* The same for members of one key, if it has so many that they are not in the caches anyway. */
+void store_prefetch_members(const struct store *store, const struct key *key, const struct slice *members,
+                            uint32_t count);
 void store_observe(struct store *store, struct store_observer *observer);
 /* From now on changed keys get versions, or do not any more; with the gate owned. */
 void store_set_stamping(struct store *store, bool stamps);

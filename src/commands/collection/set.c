@@ -781,11 +781,11 @@ static void cmd_sunioncard(struct request *request)
 
 /* clang-format off */
 const struct command_row set_commands[] = {
-    {.name = "sadd", .run = cmd_sadd, .arity = -3, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
+    {.name = "sadd", .run = cmd_sadd, .arity = -3, .member = 2, .access = ACCESS_STRIPED, .flags = "write denyoom fast",
      .categories = "@write @set @fast", .keys = "RW,INSERT@index:1@range:0,1,0", .group = "set", .since = "1.0.0",
      .summary = "Adds members to a set.", .complexity = "O(N) for N members", .syntax = "SADD key member [member ...]",
      .history = "2.4.0=Several members in one call."},
-    {.name = "srem", .run = cmd_srem, .arity = -3, .access = ACCESS_STRIPED, .flags = "write fast",
+    {.name = "srem", .run = cmd_srem, .arity = -3, .member = 2, .access = ACCESS_STRIPED, .flags = "write fast",
      .categories = "@write @set @fast", .keys = "RW,DELETE@index:1@range:0,1,0", .group = "set", .since = "1.0.0",
      .summary = "Removes members. Deletes the set when no member remains.", .complexity = "O(N) for N members",
      .syntax = "SREM key member [member ...]", .history = "2.4.0=Several members in one call."},
@@ -793,10 +793,12 @@ const struct command_row set_commands[] = {
      .categories = "@write @set @fast", .keys = "RW,ACCESS,DELETE@index:1@range:0,1,0 RW,INSERT@index:2@range:0,1,0",
      .group = "set", .since = "1.0.0", .summary = "Moves a member from one set to another.", .complexity = "O(1)",
      .syntax = "SMOVE source destination member"},
-    {.name = "sismember", .run = cmd_sismember, .arity = 3, .access = ACCESS_STRIPED, .flags = "readonly fast",
+    {.name = "sismember", .run = cmd_sismember, .arity = 3, .member = 2,
+     .access = ACCESS_STRIPED, .flags = "readonly fast",
      .categories = "@read @set @fast", .keys = "RO@index:1@range:0,1,0", .group = "set", .since = "1.0.0",
      .summary = "Checks whether a set has a member.", .complexity = "O(1)", .syntax = "SISMEMBER key member"},
-    {.name = "smismember", .run = cmd_smismember, .arity = -3, .access = ACCESS_STRIPED, .flags = "readonly fast",
+    {.name = "smismember", .run = cmd_smismember, .arity = -3, .member = 2,
+     .access = ACCESS_STRIPED, .flags = "readonly fast",
      .categories = "@read @set @fast", .keys = "RO,ACCESS@index:1@range:0,1,0", .group = "set", .since = "6.2.0",
      .summary = "Checks for each of several members whether a set has it.", .complexity = "O(N) for N members",
      .syntax = "SMISMEMBER key member [member ...]"},

@@ -401,6 +401,7 @@ static void build(struct command *command, const struct command_row *row, const 
         parse_spec(command, &command->key_specs[command->key_spec_count++], word);
     *specs += command->key_spec_count;
     set_legacy_range(command);
+    command->member = row->member;
     command->uses_own_database = uses_own_database(command);
     command->operation_kind = operation_kind(command->full_name);
     command->operation_key = (uint8_t)MIN(MAX(command->first_key, 0), EFFECT_KEY_MOST);

@@ -131,7 +131,8 @@ enum database_use {
 struct command_row {
     const char *name; /* lower case; for a subcommand its own word only */
     command_fn run;
-    int arity; /* negative: a minimum */
+    int arity;      /* negative: a minimum */
+    uint8_t member; /* which argument is a member of its only key, the first one; 0: none */
     enum access_class access;
     const char *flags;
     const char *categories;
@@ -181,6 +182,7 @@ struct command {
     struct key_spec *key_specs;
     int first_key, last_key, key_step; /* the legacy range; 0: none */
     bool simple_keys;                  /* the legacy range covers all keys */
+    uint8_t member;                    /* as in the row */
     bool uses_own_database;            /* of its client: it has keys there, reads or writes */
     uint8_t operation_kind;            /* operation.h; 0: the command depends on what is older */
     uint8_t operation_key;             /* operation_key_index */

@@ -917,6 +917,23 @@ static uint32_t flags_to_run_alone(void)
     return flags;
 }
 
+/* Neighbours that each name a member of the same key. */
+static void prefetch_members(struct worker *worker, const struct job *first, const struct job *last)
+{
+    const struct key *keys = worker->run.keys.items, *key = &keys[first->first_key];
+    struct slice members[PREFETCH_MOST];
+    uint32_t count = 0;
+
+    for (const struct job *job = first; job <= last && count < PREFETCH_MOST; job++) {
+        const uint32_t member = job->command->member;
+
+        if (member == 0 || member >= job->words.arg_count || keys[job->first_key].hash != key->hash)
+            return;
+        members[count++] = job->words.args[member];
+    }
+    store_prefetch_members(worker->server->store, key, members, count);
+}
+
 /* The stripes are held. */
 static void prefetch_group(struct worker *worker, const struct job *first, const struct job *last, unsigned db)
 {
@@ -928,6 +945,8 @@ static void prefetch_group(struct worker *worker, const struct job *first, const
     counter_add(&worker->stats.prefetches, 1);
     counter_add(&worker->stats.prefetched_keys, count);
     store_prefetch(worker->server->store, keys, count);
+    if (first->command->member != 0)
+        prefetch_members(worker, first, last);
 }
 
 /* Jobs from `first` to before `end` all need stripes only. */
