@@ -24,15 +24,20 @@ static bool comes(const struct merge_wait *wait, const struct merge_vector *vect
     return false;
 }
 
+static uint64_t since_last_ms(const struct merge_wait *wait, uint64_t now_ms)
+{
+    return now_ms > wait->last_ms ? now_ms - wait->last_ms : 0;
+}
+
 /* How long it has waited by now, with nothing that came. */
 static uint64_t waited_ms(const struct merge_wait *wait, uint64_t now_ms)
 {
-    return wait->waited_ms + MIN(now_ms - wait->last_ms, (uint64_t)MERGE_WAITS_STEP_MS);
+    return wait->waited_ms + MIN(since_last_ms(wait, now_ms), (uint64_t)MERGE_WAITS_STEP_MS);
 }
 
 static bool was_away(const struct merge_wait *wait, uint64_t now_ms)
 {
-    return now_ms - wait->last_ms >= MERGE_WAITS_AWAY_MS;
+    return since_last_ms(wait, now_ms) >= MERGE_WAITS_AWAY_MS;
 }
 
 enum merge_waited merge_waits_look(const struct merge_waits *waits, const struct merge_state *state,
@@ -100,7 +105,7 @@ void merge_waits_note(struct merge_waits *waits, const struct merge_state *state
     wait = wait_of(waits, hello->name);
     if (wait != NULL) {
         wait->waited_ms = comes(wait, &state->vector) ? 0 : waited_ms(wait, now_ms);
-        wait->last_ms = now_ms;
+        wait->last_ms = MAX(wait->last_ms, now_ms);
         take_what_came(&wait->lacks, &state->vector);
         if (offer != MERGE_OFFER_WAIT || wait->lacks.count == 0) {
             end(waits, wait);

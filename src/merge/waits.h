@@ -4,7 +4,8 @@
  *
  *     hello -> merge_waits_look -> merge_state_offer -> merge_waits_note
  *
- * Plain data of its owner, who guards them. Times are those of a clock that never goes back. */
+ * Plain data of its owner, who guards them. Times are those of a clock that never goes back; where threads that have
+ * read it overtake each other, one may be a little before the last. */
 #pragma once
 
 #include "merge/state.h"

@@ -172,6 +172,23 @@ static void who_stays_away_is_forgotten(void **state)
     pair_fini(&pair);
 }
 
+static void an_overtaken_clock_ends_no_wait(void **state)
+{
+    struct pair pair;
+
+    (void)state;
+    pair_init(&pair);
+    wait_on(&pair, 5000, 5000 + MERGE_WAITS_MS);
+    told(&pair, MERGE_OFFER_WAIT, 5000 + MERGE_WAITS_MS);
+    pair.hello.name = THIRD;
+    told(&pair, MERGE_OFFER_WAIT, 4999 + MERGE_WAITS_MS);
+    pair.hello.name = OTHER;
+    assert_int_equal(look(&pair, 4999 + MERGE_WAITS_MS), MERGE_WAITED_IN_VAIN);
+    told(&pair, MERGE_OFFER_WAIT, 4999 + MERGE_WAITS_MS);
+    assert_int_equal(look(&pair, 5000 + MERGE_WAITS_MS), MERGE_WAITED_IN_VAIN);
+    pair_fini(&pair);
+}
+
 static void each_waits_for_itself(void **state)
 {
     struct pair pair;
@@ -192,10 +209,15 @@ static void each_waits_for_itself(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waiting_is_in_vain_when_nothing_comes), cmocka_unit_test(what_comes_begins_the_wait_anew),
-        cmocka_unit_test(what_comes_of_one_origin_is_for_all),   cmocka_unit_test(all_that_was_lacked_came),
-        cmocka_unit_test(who_was_away_has_not_waited),           cmocka_unit_test(who_was_long_away_waits_anew),
-        cmocka_unit_test(who_stays_away_is_forgotten),           cmocka_unit_test(each_waits_for_itself),
+        cmocka_unit_test(waiting_is_in_vain_when_nothing_comes),
+        cmocka_unit_test(what_comes_begins_the_wait_anew),
+        cmocka_unit_test(what_comes_of_one_origin_is_for_all),
+        cmocka_unit_test(all_that_was_lacked_came),
+        cmocka_unit_test(who_was_away_has_not_waited),
+        cmocka_unit_test(who_was_long_away_waits_anew),
+        cmocka_unit_test(who_stays_away_is_forgotten),
+        cmocka_unit_test(an_overtaken_clock_ends_no_wait),
+        cmocka_unit_test(each_waits_for_itself),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
