@@ -396,8 +396,12 @@ group_fuzz() {
         name=$(basename "$source" .c)
         corpus=tests/fuzz/corpus/$name
         mkdir -p "build/fuzz/corpus/$name"
+        # A server's threads still have keys between two inputs, and their addresses, with a tag above, are none to the
+        # sanitizer: there leaks are looked for at the end alone.
+        leaks=$([ "$name" != dispatch ] || echo "-detect_leaks=0")
+        # shellcheck disable=SC2086
         run_program "fuzz $name" "$((FUZZ_SECONDS + 120))" tests/run.sh --fuzz-one \
-            "build/fuzz/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 \
+            "build/fuzz/fuzz/$name" -max_total_time="$FUZZ_SECONDS" -timeout=10 -rss_limit_mb=2048 $leaks \
             -artifact_prefix="build/fuzz/found/$name-" $([ -e "tests/fuzz/$name.dict" ] &&
             echo "-dict=tests/fuzz/$name.dict") "build/fuzz/corpus/$name" $([ -d "$corpus" ] && echo "$corpus")
     done

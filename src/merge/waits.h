@@ -4,24 +4,39 @@
  *
  *     hello -> merge_waits_look -> merge_state_offer -> merge_waits_note
  *
- * Plain data of its owner, who guards them. Times are those of a clock that never goes back. */
+ * Plain data of its owner, who guards them. Times are those of a clock that never goes back; where threads that have
+ * read it overtake each other, one may be a little before the last. */
 #pragma once
 
 #include "merge/state.h"
 
-enum { MERGE_WAITS_MS = 10 * 1000, MERGE_WAITS_LONG_MS = 2 * MERGE_WAITS_MS, MERGE_WAITS_MOST_MS = 4 * MERGE_WAITS_MS };
+/* STEP: as much counts of the time between two times that it came. Where it was away, or this node stood still, nothing
+ * could come; and where it has many others to ask it comes seldom. AWAY: who comes after so long waits anew. */
+enum {
+    MERGE_WAITS_MS = 10 * 1000,
+    MERGE_WAITS_LONG_MS = 2 * MERGE_WAITS_MS,
+    MERGE_WAITS_STEP_MS = 2 * 1000,
+    MERGE_WAITS_AWAY_MS = 4 * MERGE_WAITS_MS
+};
 
 /* Zeroed memory is none. */
 struct merge_waits {
     struct merge_wait {
-        uint64_t name, since_ms;
-        struct merge_vector lacks; /* what was not here then, and how far it was */
+        uint64_t name, last_ms;
+        uint64_t waited_ms; /* since something of what it lacks has come */
+        struct merge_lacks {
+            struct merge_lack {
+                uint64_t origin, here, end;
+            } * items;
+            uint32_t count, capacity;
+        } lacks; /* what was not here when the wait began, and how far it was then: what is new later is not waited for,
+                  * else where one origin goes on another one would be waited for for ever */
     } * items;
     uint32_t count, capacity;
 };
 
-/* In vain is that it has come again and again for MERGE_WAITS_MS, or for MERGE_WAITS_LONG_MS, and of something that was
- * to come nothing has come. Who comes again after MERGE_WAITS_MOST_MS has been away. */
+/* In vain is that it has come again and again for MERGE_WAITS_MS, or for MERGE_WAITS_LONG_MS, that something has not
+ * come all that time, and nothing else of what it waited for either. */
 enum merge_waited merge_waits_look(const struct merge_waits *waits, const struct merge_state *state,
                                    const struct merge_hello *hello, uint64_t now_ms);
 /* What it was told. */

@@ -361,7 +361,7 @@ static void set_blob(struct record *record, uint32_t index, size_t position, str
 static ALWAYS_INLINE void fill(struct record *record, uint64_t nonce, const struct effects *effects,
                                const struct effect *effect)
 {
-    const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
+    const struct effect_blob *blobs = effect->blob_count != 0 ? &effects->blobs.items[effect->first_blob] : NULL;
     const char *bytes = effects->bytes.data + effect->offset;
     char *to = record_bytes(record);
     size_t done = 0;
@@ -561,7 +561,7 @@ NO_THREAD_SAFETY_ANALYSIS /* likewise */
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct effect *effect = &group[i];
-        const struct effect_blob *blobs = &effects->blobs.items[effect->first_blob];
+        const struct effect_blob *blobs = effect->blob_count != 0 ? &effects->blobs.items[effect->first_blob] : NULL;
         unsigned flags = flags_of(effect->hidden_from);
 
         flags |= !whole && is_alone(flags, wrapper) ? JOURNAL_ENDS : 0;

@@ -408,7 +408,7 @@ with_server {active-replica yes enable-debug-command yes} {
         r debug operate 0 0 KEYDB.OP.XADD s 2-1 n 2
         assert_equal 0 [r xnack s g fail ids 1 2-1]
         set a [waiting a]
-        $a -send xreadgroup group g d count 1 block 0 claim 100 streams s >
+        $a -send xreadgroup group g d count 1 block 0 claim 100000 streams s >
         assert_equal {{2-1 0 0}} [claimed [$a -read]]
         $a -send xreadgroup group g e count 1 block 0 claim 200 streams s >
         assert_equal {{1-1 0 1}} [claimed [$a -read]]

@@ -270,7 +270,7 @@ with_server {enable-debug-command yes appendonly yes} {
         }
         set digest [r debug digest-value s]
         set facts [idmp_facts]
-        with_config {rdb-key-save-delay 20000} {
+        with_config {rdb-key-save-delay 200000} {
             r bgsave
             for {set i 0} {$i < 200} {incr i} {
                 r xadd s IDMP p1 new:$i * f v
