@@ -93,6 +93,8 @@ def prepare(folder):
         for unit in ("acl", "acl-v2"):
             _know_newer_refusals(os.path.join(suite, "tests", "unit", unit + ".tcl"))
         _force_full_syncs(os.path.join(suite, "tests", "integration", "replication.tcl"))
+        _await_full_sync(os.path.join(suite, "tests", "integration", "replication.tcl"))
+        _await_blocked(os.path.join(suite, "tests", "unit", "type", "stream-cgroups.tcl"))
     return suite
 
 
@@ -210,6 +212,38 @@ def _force_full_syncs(path):
     text = text.replace("set attempts 100\n", "set attempts 25\n")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def _await_full_sync(path):
+    """What follows a full sync looks at the replica's link at once: it may still be up, as the replica
+    has not read yet that the master ended it. The master counts the sync when the replica has come back."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    before = '                "Successful" {\n                    # Let replica finish sync with master\n'
+    wait = "                    wait_for_condition 100 100 {[s sync_full] == 2} else {fail {no second sync}}\n"
+    if before + wait in text:
+        return
+    if text.count(before) != 1:
+        raise Trouble("%s is not what it was" % path)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(before, before + wait))
+
+
+BLOCKS = re.compile(r'^( +)\$rd XREAD(?:GROUP)? .*BLOCK 0 STREAMS mystream "[>$]"\n'
+                    r'(?=\1r (?:DEL|SET|MULTI|FLUSHALL|SWAPDB))', re.M)
+
+
+def _await_blocked(path):
+    """What a blocked client gets when its stream goes: two connections may be those of two threads, so it has to be
+    blocked before the other one is asked."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    newer = BLOCKS.sub(lambda found: found.group(0) + found.group(1) + "wait_for_blocked_clients_count 1\n", text)
+    if newer.count("wait_for_blocked_clients_count") < 10:
+        raise Trouble("%s is not what it was" % path)
+    if newer != text:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(newer)
 
 
 def _link_program(target, link):

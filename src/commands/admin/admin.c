@@ -80,7 +80,9 @@ static void cmd_shutdown(struct request *request)
     else if ((flags & SHUTDOWN_NOW) == 0 && shutdown_wait_begin(request->client, flags))
         request->blocked = true;
     else if (!shutdown_begin(request->worker->server, flags, request->access->exclusive ? request->access : NULL))
-        reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs."); /* else the end is the reply */
+        reply_error(request, "ERR Errors trying to SHUTDOWN. Check logs.");
+    else
+        (void)shutdown_keep_open(request->client); /* the end is the reply */
 }
 
 /* clang-format off */

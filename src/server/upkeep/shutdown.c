@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "server/config/config.h"
 #include "server/config/save_points.h"
+#include "server/core/client.h"
 #include "server/core/exclusive.h"
 #include "server/core/role.h"
 #include "server/core/server.h"
@@ -14,6 +15,7 @@
 #include "server/upkeep/shutdown_wait.h"
 #include "server/upkeep/soft_shutdown.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -90,6 +92,12 @@ bool shutdown_begin(struct server *server, unsigned flags, struct access *access
     }
     server_stop(server);
     return true;
+}
+
+int shutdown_keep_open(struct client *client)
+{
+    client_assert_owned(client);
+    return fcntl(client->conn.fd, F_DUPFD_CLOEXEC, 0); /* if there is no room, the end is told a little early */
 }
 
 bool shutdown_by_itself(struct worker *worker, unsigned flags)

@@ -8,6 +8,7 @@
 
 extern const struct lifecycle shutdown_lifecycle;
 
+struct client;
 struct server;
 
 enum shutdown_flag {
@@ -26,8 +27,12 @@ bool shutdown_needs_gate(unsigned flags);
  * thread; the access is exclusive, or NULL if the gate is not needed. */
 struct access;
 must_check bool shutdown_begin(struct server *server, unsigned flags, struct access *access);
-/* The same by worker 0 itself, in its thread, if no client waits for the answer. If it has to wait for the gate it does
- * nothing; call it again after a wake. */
+/* For a client whose SHUTDOWN gets no other answer than the end of its connection; in its worker's thread. Its socket
+ * stays open until the process ends: then all files are as they remain, and nobody holds their lock. With TLS the
+ * notice of the end comes before. Returns the descriptor, for whoever calls the end off, or -1. */
+int shutdown_keep_open(struct client *client);
+/* shutdown_begin by worker 0 itself, in its thread, if no client waits for the answer. If it has to wait for the gate
+ * it does nothing; call it again after a wake. */
 struct worker;
 must_check bool shutdown_by_itself(struct worker *worker, unsigned flags);
 

@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A client that has sent SHUTDOWN. */
 struct waiting {
@@ -21,6 +22,7 @@ struct waiting {
     struct list_node node;
     struct worker *worker;
     uint64_t client_id, wait_count;
+    int kept_fd; /* shutdown_keep_open */
 };
 
 static struct {
@@ -55,6 +57,8 @@ static void deliver_error(struct worker *worker, struct mail *mail)
         resp_write_error_text(&client->conn.output, "ERR Errors trying to SHUTDOWN. Check logs.");
         client_unblock(client);
     }
+    if (waiting->kept_fd >= 0)
+        close(waiting->kept_fd);
     mem_free(waiting);
 }
 
@@ -68,6 +72,7 @@ static void block(struct client *client)
     waiting->worker = client->worker;
     waiting->client_id = client->id;
     waiting->wait_count = client->wait_count;
+    waiting->kept_fd = shutdown_keep_open(client);
     spinlock_acquire(&state.lock);
     list_push_back(&state.clients, &waiting->node);
     spinlock_release(&state.lock);
@@ -180,7 +185,8 @@ static void sample(struct server *server)
         look(&server->workers[0]);
 }
 
-/* The clients of workers that have ended are gone. The server may not even have started. */
+/* The clients of workers that have ended are gone, but what is kept of them stays open. The server may not even have
+ * started. */
 static void end(struct server *server)
 {
     (void)server;

@@ -598,6 +598,8 @@ with_server {} {
             wait_for {[string match "*state=online*" [on m info replication]]}
             process_signal [member r process] STOP
             on m set a 1
+            set sockets /proc/[process_pid [member m process]]/fd/*
+            set count [llength [glob $sockets]]
             set c [member_connect m]
             $c -send shutdown
             wait_for {[string match "*shutdown_in_milliseconds:*" [on m info server]]}
@@ -608,6 +610,9 @@ with_server {} {
             assert_error "ERR Errors trying to SHUTDOWN. Check logs." {$c -read}
             assert_equal OK [$writer -read]
             assert_error "ERR No shutdown in progress." {on m shutdown abort}
+            $c -close
+            $writer -close
+            wait_for {[llength [glob $sockets]] == $count}
             process_signal [member m process] TERM
             wait_for {[string match "*shutdown_in_milliseconds:*" [on m info server]]}
             process_signal [member r process] CONT

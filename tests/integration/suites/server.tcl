@@ -175,6 +175,25 @@ test "SHUTDOWN in its forms" {noconn} {
     }
 }
 
+test "who sends SHUTDOWN sees the end when files are as they remain" {noconn} {
+    set dir [fresh_dir]
+    foreach method {threads fork} {
+        set words [expr {$::is_oracle ? {} : [list --snapshot-method $method]}]
+        lassign [started [list --dir $dir --pidfile $dir/server.pid {*}$words]] id c
+        for {set i 0} {$i < 20} {incr i} {
+            $c set k$i $i
+        }
+        $c config set rdb-key-save-delay 500000
+        $c bgsave
+        wait_for {[llength [glob -nocomplain $dir/temp-*]] == 1}
+        $c -send shutdown nosave
+        assert {[$c -closed]}
+        assert_equal {} [glob -nocomplain $dir/temp-* $dir/server.pid] $method
+        assert_match "*bye bye*" [process_log $id]
+        assert_equal 0 [process_wait $id]
+    }
+}
+
 test "what SHUTDOWN refuses" {noconn} {
     lassign [started {}] id c
     assert_refused "ERR syntax error" $c shutdown foo
