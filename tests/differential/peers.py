@@ -34,6 +34,7 @@ OF_PRODUCERS = {b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-track
 OF_CONSUMERS = {b"seen-time", b"active-time"}    # effects do not have them, nor do files in lower versions
 OF_REPETITIONS = {b"iids-duplicates"}       # our effects do not have them
 OF_IDLE = {b"consumers without entries"}    # their effects do not have those which have never got any
+OF_TRIMMED = {b"lag of groups before all entries"}     # Valkey counts it as Redis 7.0 did
 
 
 class Load:
@@ -206,6 +207,10 @@ def mapped(flat):
     return {flat[i]: flat[i + 1] for i in range(0, len(flat), 2)}
 
 
+def id_of(text):
+    return tuple(map(int, text.split(b"-")))
+
+
 def stream_of(connection, key, without):
     def tidy(value):
         """Maps of their names, without what is left out."""
@@ -218,6 +223,8 @@ def stream_of(connection, key, without):
     for group in seen[b"groups"].values():
         group[b"consumers"] = {consumer[b"name"]: consumer for consumer in group[b"consumers"]
                                if not OF_IDLE & without or consumer[b"pel-count"] != b"0"}
+        if OF_TRIMMED & without and id_of(group[b"last-delivered-id"]) < id_of(seen[b"recorded-first-entry-id"]):
+            group.pop(b"lag", None)
     return seen
 
 
@@ -275,7 +282,7 @@ class Round:
         self.members = []
         self.persists = True
         self.without = OF_FORMS | OF_CONSUMERS | options.without | (
-            set() if options.knows("XCFGSET") else OF_PRODUCERS)
+            set() if options.knows("XCFGSET") else OF_PRODUCERS) | (OF_TRIMMED if options.is_valkey else set())
 
     def member(self, which, *settings):
         binary = self.options.server if which == "ours" else self.options.peer
