@@ -199,7 +199,7 @@ def settle(member):
                 if not fields:      # it goes, too
                     return False
                 times = plain(member.call("HPEXPIRETIME", key, "FIELDS", len(fields), *fields))
-                return not any(is_soon(int(time_ms)) for time_ms in times)
+                return not any(is_soon(int(time_ms)) or time_ms == b"-2" for time_ms in times)   # -2: over just now
             wait_until(is_settled, 20, lambda key=key: "the deadlines of %r are over" % key)
 
 
@@ -243,7 +243,7 @@ def value_of(connection, kind, key, without):
         pairs = mapped(plain(ask("HGETALL", key)))
         times = plain(ask("HPEXPIRETIME", key, "FIELDS", len(pairs), *pairs))
         return {field: (value, int(time_ms)) for (field, value), time_ms in zip(pairs.items(), times)}
-    return stream_of(connection, key, without)
+    return stream_of(connection, key, without) if kind == b"stream" else None
 
 
 def picture(member, without):
