@@ -223,7 +223,8 @@ def stream_of(connection, key, without):
     for group in seen[b"groups"].values():
         group[b"consumers"] = {consumer[b"name"]: consumer for consumer in group[b"consumers"]
                                if not OF_IDLE & without or consumer[b"pel-count"] != b"0"}
-        if OF_TRIMMED & without and id_of(group[b"last-delivered-id"]) < id_of(seen[b"recorded-first-entry-id"]):
+        if OF_TRIMMED & without and (seen[b"length"] == b"0" or id_of(group[b"last-delivered-id"]) <
+                                     id_of(seen[b"recorded-first-entry-id"])):
             group.pop(b"lag", None)
     return seen
 
