@@ -684,13 +684,13 @@ class Generator:
         elif name not in ON_PLACES:
             words = [b"z" + word[1:] if word in KEYS["g"] else word for word in words]
 
-        # Ours takes one argument more there: the name of a member, or WITHSCORE.
+        # Ours takes one argument more, or fewer, there: the name of a member, or WITHSCORE; a name alone.
         if name in (b"TTL", b"PTTL", b"PERSIST"):
             words = words[:2]
         elif name in (b"ZRANK", b"ZREVRANK"):
             words = words[:3]
         elif name == b"COMMAND" and len(words) > 2 and words[1].upper().startswith(b"GETKEYS"):
-            words = words[:2] + self.defuse(words[2:])
+            words = words[:2] + self.defuse(words[2:]) + [b"s0"] * (len(words) == 3)
 
         places = {b"EXPIRE": (2, 1, False), b"PEXPIRE": (2, 1000, False), b"EXPIREAT": (2, 1, True),
                   b"PEXPIREAT": (2, 1000, True), b"SETEX": (2, 1, False), b"PSETEX": (2, 1000, False)}

@@ -240,6 +240,7 @@ class Tester:
         return Difference("events", "event %d" % difference[0], *shown)
 
     def compare_data(self):
+        self.has_own_zero = False
         for database in range(DATABASES):
             # SCAN removes what has expired and was not looked at since.
             oracle, server = (replies[1:] for replies in self.sides.both(
@@ -251,6 +252,8 @@ class Tester:
                 difference = self.compare_keys(database, keys) or self.compare_scan(database, keys)
             if difference:
                 return difference
+        if self.has_own_zero:       # digests have the texts of scores
+            return None
         oracle, server = self.sides.both([["DEBUG", "DIGEST"]])
         return self.same("DEBUG DIGEST", oracle[0], server[0])
 
@@ -273,6 +276,9 @@ class Tester:
                 continue
             if words[0] in ("SMEMBERS", "HGETALL"):
                 one, two = compare.canonical(one), compare.canonical(two)
+            if words[0] == "ZRANGE" and one != two and compare.with_one_zero(one) == two:
+                self.has_own_zero = True
+                continue
             if words[0] == "XINFO" and compare.equal_stream("xinfo|stream", one, two):
                 continue
             if words[0] == "PTTL" and compare.close_numbers(one, two, 3000):

@@ -33,7 +33,7 @@ STEADY = [[b"PING"], [b"PING", b"x"], [b"ECHO", b"x"], [b"NOSUCH"], [b"GET"], [b
           [b"EXEC"], [b"WATCH", b"k"], [b"SUBSCRIBE", b"c"], [b"SCRIPT", b"FLUSH"], [b"EVAL", b"return 1", b"0"],
           [b"FCALL", b"f", b"0"], [b"FUNCTION", b"LIST"], [b"SCRIPT", b"NOSUCH"], [b"AUTH", b"x"], [b"MONITOR"],
           [b"DBSIZE"], [b"SELECT", b"99"], [b"SELECT", b"1"], [b"SELECT", b"0"], [b"SHUTDOWN"],
-          [b"DEBUG", b"SLEEP", b"0"], [b"CLIENT", b"ID"], [b"XREAD", b"BLOCK", b"0", b"STREAMS", b"missing", b"$"],
+          [b"DEBUG", b"SLEEP", b"0"], [b"CLIENT", b"ID"],
           [b"PUBLISH", b"c", b"m"], [b"SPUBLISH", b"c", b"m"], [b"KEYS", b"*"], [b"FLUSHDB"],
           [b"LOLWUT", b"VERSION", b"x"], [b"COMMAND", b"COUNT", b"x"],
           [b"OBJECT", b"ENCODING", b"missing"], [b"HELLO", b"3"], [b"RESET"], [b"QUIT"], [b"EVALSHA", b"x", b"0"],
@@ -42,6 +42,10 @@ STEADY = [[b"PING"], [b"PING", b"x"], [b"ECHO", b"x"], [b"NOSUCH"], [b"GET"], [b
           [b"DEBUG", b"PROTOCOL", b"attrib"], [b"DEBUG", b"PROTOCOL", b"bignum"], [b"DEBUG", b"PROTOCOL", b"verbatim"],
           [b"DEBUG", b"PROTOCOL", b"true"], [b"DEBUG", b"PROTOCOL", b"map"], [b"DEBUG", b"PROTOCOL", b"set"],
           [b"DEBUG", b"PROTOCOL", b"double"], [b"DEBUG", b"PROTOCOL", b"null"], [b"DEBUG", b"PROTOCOL", b"array"]]
+# With as many arguments as the commands take: of others ours says so, as Redis 8.6.
+ASKED = ["", "{}", "'GET', 's0'", "'get', KEYS[1] or 's1'", "'SET', 's0', 5, 'GET'", "'NOSUCH', 1",
+         "'XGROUP', 'NOSUCH'", "'xgroup', 'destroy', 'x0', 'g'", "'CONFIG', 'GET', '*'", "'PING'",
+         "'EVAL', 'return 1', '0'", "'SHUTDOWN'"]
 SORTS = [b"SORT {k} BY nosort", b"SORT {k} BY nosort GET #", b"SORT {k} ALPHA", b"SORT {k} BY x DESC LIMIT 0 3",
          b"SORT_RO {k} BY nosort", b"SORT {k} BY nosort STORE l9"]
 NUMBERS = ["0", "1", "-1", "3", "7", "10", "255", "256", "-128", "65536", "2147483647", "2147483648", "-2147483649",
@@ -127,6 +131,19 @@ def quote(word):
                          for byte in word) + "'"
 
 
+def is_told_apart(words):
+    """Ours refuses it in other words, or before it looks at the key, as newer servers do. Outside of scripts compare.py
+    and accepted.txt know these cases."""
+    name, rest = words[0].upper(), words[2:]
+    if name in (b"XREAD", b"XREADGROUP"):
+        upper = [word.upper() for word in words]
+        return b"STREAMS" in upper and (len(words) - upper.index(b"STREAMS")) % 2 == 0
+    if rest and rest[-1].upper() in (b"BIT", b"BYTE"):
+        rest = rest[:-1]
+    return name in (b"BITCOUNT", b"BITPOS") and (
+        len(rest) == 1 or not all(re.fullmatch(rb"-?(0|[1-9]\d{,17})", word) for word in rest))
+
+
 class Scripted:
     def __init__(self, generator):
         self.generator = generator
@@ -165,7 +182,7 @@ class Scripted:
         for _ in range(50):
             words = self.generator.plain()
             name = words[0].upper()
-            if name not in UNSTEADY and sum(len(word) for word in words) < 2000:
+            if name not in UNSTEADY and sum(map(len, words)) < 2000 and not is_told_apart(words):
                 return words, name not in UNORDERED
         return [b"PING"], True
 
@@ -284,10 +301,8 @@ class Scripted:
         if draw < 0.93:
             return "r[#r + 1] = try(function() %s end)" % self.random.choice(CHANGES)
         if draw < 0.96:
-            words, _ = self.command()
             said = self.pick("", "redis.LOG_DEBUG, 'x'", "'x', 'y'", "9, 'x'", "1", "redis.LOG_DEBUG, 'a', 1, {}")
-            asked = ", ".join(map(quote, words))
-            return self.pick("r[#r + 1] = told(function() return redis.acl_check_cmd(%s) end)" % asked,
+            return self.pick("r[#r + 1] = told(function() return redis.acl_check_cmd(%s) end)" % self.pick(*ASKED),
                              "r[#r + 1] = told(function() redis.log(%s) end)" % said,
                              "r[#r + 1] = show(redis.replicate_commands())", "r[#r + 1] = show(redis.breakpoint())",
                              "r[#r + 1] = show(redis.debug('x'))", "redis.call()", "redis.pcall(%s)" % self.value(),

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-enum { STATS_PAIRS = 28, ACTIVE_PAIRS = 2, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
+enum { STATS_PAIRS = 33, ACTIVE_PAIRS = 2, SMALL_BYTES = 5 << 20, MANY_CLIENT_BYTES = 200 << 10 };
 
 /* --------------------------------------------------------------------------------------------------------- USAGE -- */
 
@@ -119,6 +119,7 @@ static void cmd_memory_stats(struct request *request)
     struct memory_report report;
     struct replicas_stats replicas;
     const bool is_active = active_is_on();
+    const struct script_facts scripts = script_facts();
     unsigned databases = used_databases();
     uint64_t above_start;
 
@@ -130,18 +131,24 @@ static void cmd_memory_stats(struct request *request)
     put_number(request, "total.allocated", report.used);
     put_number(request, "startup.allocated", report.startup);
     put_number(request, "replication.backlog", report.journal);
+    put_number(request, "replica.fullsync.buffer", 0); /* what a full sync is behind with waits in the journal */
     put_number(request, "clients.slaves", replicas.held_bytes);
     put_number(request, "clients.normal", report.clients);
     put_number(request, "cluster.links", 0);
     put_number(request, "aof.buffer", 0);
-    put_number(request, "lua.caches", (int64_t)script_facts().cached_scripts_bytes);
-    put_number(request, "functions.caches", (int64_t)script_facts().functions_bytes);
+    put_number(request, "lua.caches", (int64_t)scripts.cached_scripts_bytes);
+    put_number(request, "functions.caches", (int64_t)scripts.functions_bytes);
+    put_number(request, "script.VMs", (int64_t)scripts.vm_bytes);
     if (is_active) {
         put_number(request, "active.history", report.journal);
         put_number(request, "active.window", report.window);
     }
     put_databases(request, databases);
+    /* A table grows within itself: there is never a second one to move its keys to. */
+    put_number(request, "overhead.db.hashtable.lut", report.tables);
+    put_number(request, "overhead.db.hashtable.rehashing", 0);
     put_number(request, "overhead.total", report.overhead);
+    put_number(request, "db.dict.rehashing.count", 0);
     put_number(request, "keys.count", report.keys);
     put_number(request, "keys.bytes-per-key", report.keys != 0 ? above_start / report.keys : 0);
     put_number(request, "dataset.bytes", report.dataset);

@@ -10,7 +10,7 @@ enum { ARG_HOST = 1, ARG_PORT = 2, ARG_KEY = 3, ARG_DB = 4, ARG_TIMEOUT = 5, ARG
 static uint32_t find_keys_word(const struct slice *args, uint32_t arg_count)
 {
     for (uint32_t i = ARG_OPTIONS; i < arg_count; i++) {
-        if (slice_equal_text_nocase(args[i], "keys") && args[ARG_KEY].size == 0)
+        if (slice_equal_text_nocase(args[i], "keys"))
             return i;
         if (slice_equal_text_nocase(args[i], "auth"))
             i++;
@@ -25,6 +25,8 @@ static bool migrate_find_keys(const struct slice *args, uint32_t arg_count, stru
     const uint32_t flags = KEY_RW | KEY_ACCESS | KEY_DELETE;
     uint32_t word = find_keys_word(args, arg_count);
 
+    if (word != 0 && args[ARG_KEY].size != 0) /* it is refused */
+        return false;
     if (word == 0)
         key_positions_add(positions, ARG_KEY, flags);
     for (uint32_t i = word + 1; word != 0 && i < arg_count; i++)

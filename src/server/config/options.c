@@ -197,7 +197,7 @@ static bool set_output_limits(const struct option_row *row, const struct slice *
 
     gate_assert_alone();
     (void)row;
-    if (count == 0 || count % OUTPUT_LIMIT_WORDS != 0)
+    if (count % OUTPUT_LIMIT_WORDS != 0) /* no words: no class is changed, as in the rest of the family */
         return refuse(error, error_size, "Wrong number of arguments in buffer limit configuration.");
     for (size_t i = 0; i < count; i += OUTPUT_LIMIT_WORDS) {
         if (!parse_output_limit(&words[i], values, error, error_size))
@@ -386,10 +386,10 @@ static const struct option_enum memory_policies[] = {
     {"volatile-lfu", POLICY_LFU},
     {"volatile-random", POLICY_RANDOM},
     {"volatile-ttl", POLICY_TTL},
+    {"volatile-lrm", POLICY_LRU | POLICY_MODIFIED},
     {"allkeys-lru", POLICY_LRU | POLICY_ALL_KEYS},
     {"allkeys-lfu", POLICY_LFU | POLICY_ALL_KEYS},
     {"allkeys-random", POLICY_RANDOM | POLICY_ALL_KEYS},
-    {"volatile-lrm", POLICY_LRU | POLICY_MODIFIED},
     {"allkeys-lrm", POLICY_LRU | POLICY_MODIFIED | POLICY_ALL_KEYS},
     {"noeviction", POLICY_NO_EVICTION},
     {NULL, 0},

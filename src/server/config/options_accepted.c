@@ -26,7 +26,7 @@ struct accepted {
     const char *name, *alias;
     const char *preset;
     int64_t least, most;
-    const char *names; /* ENUM: "a|b|c" */
+    const char *names; /* ENUM: "a|b|c"; MULTI_ENUM: "a=0|b=3|c=1|d=2", with the bits of each */
     uint32_t flags;
     enum reason reason;
     bool only_preset; /* nothing but the default may be given */
@@ -61,7 +61,7 @@ static const struct accepted accepted[] = {
     YES_NO("activerehashing", NULL, "yes", MUTABLE, OTHERWISE),
     YES_NO("allow-rdb-resize-op", NULL, "yes", MUTABLE, REPLICATION),
     YES_NO("allow-write-during-load", NULL, "no", MUTABLE, PERSISTENCE),
-    NUMBER(MEMORY, "aof-load-corrupt-tail-max-size", NULL, "0", 0, INT64_MAX, MUTABLE, PERSISTENCE),
+    NUMBER(INT, "aof-load-corrupt-tail-max-size", NULL, "0", 0, INT64_MAX, MUTABLE, PERSISTENCE),
     NUMBER(INT, "array-slice-size", NULL, "4096", 256, 65536, MUTABLE, TYPES),
     NUMBER(INT, "array-sparse-kmax", NULL, "10", 0, INT32_MAX, MUTABLE, TYPES),
     NUMBER(INT, "array-sparse-kmin", NULL, "5", 0, INT32_MAX, MUTABLE, TYPES),
@@ -102,7 +102,8 @@ static const struct accepted accepted[] = {
     NUMBER(INT, "cluster-slot-migration-log-max-len", NULL, "1000", 0, INT64_MAX, MUTABLE, CLUSTER),
     NUMBER(INT, "cluster-slot-migration-sync-buffer-drain-timeout", NULL, "60000", 0, INT64_MAX, MUTABLE, CLUSTER),
     NUMBER(INT, "cluster-slot-migration-write-pause-timeout", NULL, "10000", 0, INT64_MAX, MUTABLE, CLUSTER),
-    YES_NO("cluster-slot-stats-enabled", NULL, "no", MUTABLE, CLUSTER),
+    CHOICE("cluster-slot-stats-enabled", "no", "no=0|yes=7|cpu=1|net=2|mem=4",
+           MUTABLE | OPTION_MULTI_ARG | OPTION_MULTI_ENUM, CLUSTER),
     ONLY_TEXT("db-s3-object", NULL, NULL, MUTABLE, PERSISTENCE),
     TEXT("debug-context", NULL, NULL, MUTABLE | OPTION_HIDDEN, OTHERWISE),
     YES_NO("delete-on-evict", NULL, "no", MUTABLE, LATER),
@@ -191,7 +192,7 @@ static const char *check_only_preset(const struct option_row *row, int64_t numbe
     return is_preset ? NULL : options_accepted_reason(row);
 }
 
-/* "a|b|c" as a table: 0, 1, 2. */
+/* "a|b|c" as a table: 0, 1, 2; or with the values behind the names. */
 static struct option_enum *make_names(const char *text)
 {
     struct option_enum *table;
@@ -202,9 +203,13 @@ static struct option_enum *make_names(const char *text)
     table = mem_alloc_zero((count + 1) * sizeof(*table));
     while (index < count) {
         size_t size = strcspn(text, "|");
+        size_t name_size = strcspn(text, "=|");
+        int64_t value = (int64_t)index;
 
-        table[index].name = mem_copy(text, size);
-        table[index].value = (int64_t)index;
+        if (name_size != size && !number_parse_i64(slice_make(text + name_size + 1, size - name_size - 1), &value))
+            assert(!"a value in the table that is no number");
+        table[index].name = mem_copy(text, name_size);
+        table[index].value = value;
         index++;
         text += size + (text[size] == '|');
     }

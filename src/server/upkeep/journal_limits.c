@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
+#define BACKLOG_LEAST_BYTES 16384               /* less is taken as this, as by the rest of the family */
 #define SPILL_RESERVE_BYTES (UINT64_C(1) << 30) /* the file is not for the last of a disk */
 #define CROWD_LEAST_BYTES (UINT64_C(64) << 20)
 #define QUIET_US (UINT64_C(60) * 1000 * 1000)
@@ -31,6 +32,8 @@ static const char *apply(const struct option_row *row)
     if (server == NULL)
         return NULL;
     gate_assert_alone();
+    if (OPTION_GET(option_backlog_size) < BACKLOG_LEAST_BYTES)
+        atomic_store_explicit(&option_backlog_size, BACKLOG_LEAST_BYTES, memory_order_relaxed);
     journal_set_retention(&server->journal, OPTION_GET_U64(option_backlog_size));
     journal_set_spill_limit(&server->journal, OPTION_GET_U64(option_spill_limit), SPILL_RESERVE_BYTES);
     /* The backlog stays in memory; the limit is for the part beyond it. */

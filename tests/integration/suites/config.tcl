@@ -48,7 +48,9 @@ with_server {} {
                 pubsub 33554432 8388608 60}
             client-output-buffer-limit {normal 0 0 0 replica 1 2 3} {normal 0 0 0 slave 1 2 3 pubsub 33554432 8388608\
                 60}
+            client-output-buffer-limit {} {normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60}
             tcp-keepalive 0 0  lfu-decay-time 0 0  lfu-log-factor 5 5  slowlog-log-slower-than -1 -1
+            repl-backlog-size 1 16384  repl-backlog-size 16383 16384  repl-backlog-size 16385 16385
         } {
             set before [dict get [r config get $name] $name]
             assert_reply {status OK} r config set $name $value
@@ -85,12 +87,12 @@ with_server {} {
             tcp-keepalive 1x "argument couldn't be parsed into an integer"
             port 65536 "argument must be between 0 and 65535 inclusive"
             maxclients 0 "argument must be between 1 and 4294967295 inclusive"
-            maxmemory-samples 0 "argument must be between 1 and 2147483647 inclusive"
+            maxmemory-samples 65 "argument must be between 1 and 64 inclusive"
             client-query-buffer-limit 1 "argument must be between 1048576 and 9223372036854775807 inclusive"
             lazyfree-lazy-user-del maybe "argument must be 'yes' or 'no'"
             lfu-decay-time x "argument couldn't be parsed into an integer"
             maxmemory-policy foo "argument(s) must be one of the following: volatile-lru, volatile-lfu,\
-                volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, volatile-lrm, allkeys-lrm,\
+                volatile-random, volatile-ttl, volatile-lrm, allkeys-lru, allkeys-lfu, allkeys-random, allkeys-lrm,\
                 noeviction"
             client-output-buffer-limit x "Wrong number of arguments in buffer limit configuration."
             client-output-buffer-limit {foo 1 2 3} "Invalid client class specified in buffer limit configuration."

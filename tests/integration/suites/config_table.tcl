@@ -43,9 +43,9 @@ set own_options {
     stream-idmp-maxsize "likewise"
     tls-auth-clients-user "as in Redis 8"
 }
-# server-threads 0: as many as processors; hz and watchdog-period are kept within narrower bounds than may be given.
+# server-threads 0: as many as processors; the others are kept within narrower bounds than may be given.
 set own_bounds {
-    server-threads {0 64}  hz {1 500}  watchdog-period {200 2147483647}
+    server-threads {0 64}  hz {1 500}  watchdog-period {200 2147483647}  repl-backlog-size {16384 9223372036854775807}
 }
 set own_presets {
     server-threads 0  version-override {}

@@ -104,6 +104,8 @@ with_server {.tls 0 enable-debug-command yes} {
             assert_equal NOKEY [r migrate h 1 nothing 0 1]
             assert_equal NOKEY [r migrate h 1 "" 0 1 keys]
             assert_equal {a b} [r command getkeys migrate h 1 "" 0 1 auth keys keys a b]
+            assert_equal k [r command getkeys migrate h 1 k 0 1 auth keys]
+            assert_refused "ERR Invalid arguments specified for command" r command getkeys migrate h 1 k 0 1 keys a
         }
 
         test "AUTH, AUTH2" {} {

@@ -354,7 +354,7 @@ set newer_directives {
     aof-load-corrupt-tail-max-size 1048576  array-slice-size 8192  array-sparse-kmax 12  array-sparse-kmin 4
     backup-sealed-ttl 60  backupdirname elsewhere  cluster-compatibility-sample-ratio 1
     cluster-slot-migration-handoff-max-lag-bytes 2097152  cluster-slot-migration-sync-buffer-drain-timeout 60001
-    cluster-slot-migration-write-pause-timeout 10001  cluster-slot-stats-enabled yes  key-memory-histograms yes
+    cluster-slot-migration-write-pause-timeout 10001  cluster-slot-stats-enabled "cpu mem"  key-memory-histograms yes
     lookahead 32  repl-rdb-channel yes  replica-full-sync-buffer-limit 268435456  slowlog-entry-max-argc 16
     slowlog-entry-max-string-len 64  tls-auth-clients-user CN  vset-force-single-threaded-execution yes
     active-defrag-cycle-us 600  availability-zone az  cluster-announce-client-port 7  cluster-databases 2
@@ -385,6 +385,14 @@ test "the directives of Redis 8's and Valkey 9's files: each as given, one warni
     assert_equal {masterauth secret masteruser some} \
         [concat [$c config get masterauth] [$c config get masteruser]]
     set log [process_log $id]
+    foreach {value kept} {cpu cpu  {net cpu} {cpu net}  {mem net cpu} yes  {no mem} mem  {yes no} yes  no no} {
+        $c config set cluster-slot-stats-enabled $value
+        assert_equal [list cluster-slot-stats-enabled $kept] [$c config get cluster-slot-stats-enabled] $value
+    }
+    assert_refused "ERR CONFIG SET failed (possibly related to argument 'cluster-slot-stats-enabled') - argument(s)\
+        must be one of the following: no, yes, cpu, net, mem" $c config set cluster-slot-stats-enabled x
+    assert_refused "ERR CONFIG SET failed (possibly related to argument 'aof-load-corrupt-tail-max-size') - argument\
+        couldn't be parsed into an integer" $c config set aof-load-corrupt-tail-max-size 1mb
     foreach {name count} {lookahead 1 hash-seed 1 rdma-port 1 backupdirname 1 tls-auto-reload-interval 0
         commandlog-reply-larger-than 0 slowlog-entry-max-argc 0 import-mode 0} {
         assert_equal $count [regexp -all "'$name' is accepted but has no effect" $log] $name
