@@ -12,7 +12,8 @@ STREAM_CHANGING = {b"seen-time", b"active-time", b"idle", b"inactive", b"radix-t
                    b"nacked-count", b"idmp-duration", b"idmp-maxsize", b"pids-tracked", b"iids-tracked",
                    b"iids-added", b"iids-duplicates"}
 RELEASED = b"keydb:released"    # XINFO shows this consumer as nobody; redis-server does not know what it is
-STREAM_COUNTED = {b"entries-read", b"lag"}      # of a group: XCLAIM does not tell redis-server
+# Of a group, what XCLAIM does not tell redis-server. pel-count is the number of rows, of which some are left out.
+STREAM_COUNTED = {b"entries-read", b"lag", b"pel-count"}
 PAGE = 2000
 HLL_REGISTERS = 16384
 SOON_MS = 3000      # a deadline of KeyDB is known by what is left; two servers are not asked at the same moment
@@ -69,9 +70,24 @@ def without_released(reply):
                   [each[1] for each in one[1][:2]] != [b"name", RELEASED]]
 
 
+def without_dead(reply, ids, is_pending=False):
+    """Without what is pending of entries that are gone: redis-server's XCLAIM does not make it."""
+    kind, value = reply
+    if not isinstance(value, list):
+        return reply
+    if is_pending:
+        return kind, [row for row in value if row[1][0][1] in ids]
+    return kind, [without_dead(one, ids, at > 0 and value[at - 1][1] == b"pending") for at, one in enumerate(value)]
+
+
 def of_stream(node, key, counted):
     reply = without_released(node.call("XINFO", "STREAM", key, "FULL", "COUNT", "0"))
-    return repr(without(STREAM_CHANGING if counted else STREAM_CHANGING | STREAM_COUNTED, reply))
+    if counted or reply[0] == "-":
+        return repr(without(STREAM_CHANGING, reply))
+    names = [each[1] for each in reply[1][::2]]
+    entries = reply[1][2 * names.index(b"entries") + 1][1]
+    reply = without_dead(reply, {entry[1][0][1] for entry in entries})
+    return repr(without(STREAM_CHANGING | STREAM_COUNTED, reply))
 
 
 def take(node, counted=True):

@@ -31,6 +31,11 @@ FREED_S = 6     # members that have expired are in a digest until they are freed
 UNSIGNED = (1 << 64) - 1
 
 
+def key_of(words):
+    """Empty: it is of no key."""
+    return b"".join(words[2:3] if words[0].upper() == b"XGROUP" else words[1:2])
+
+
 class Entry:
     def __init__(self, origin, stamp, wall):
         self.origin, self.stamp, self.wall = origin, stamp, wall
@@ -90,7 +95,7 @@ class Union:
 
     def note(self, node, origin, stamp, wall, operations):
         # Those of one key stay in their order; nodes hand them on key by key.
-        operations = sorted(operations, key=lambda one: (one[0], one[1][1:2]))
+        operations = sorted(operations, key=lambda one: (one[0], key_of(one[1])))
         entry = self.entries.get((origin, stamp))
         if entry is None:
             entry = self.entries[origin, stamp] = Entry(origin, stamp, wall)
@@ -157,7 +162,7 @@ class Union:
         for entry in self.ordered():
             for database, words in entry.operations:
                 name = words[0].upper()
-                place = (database, words[1]) if len(words) > 1 else None
+                place = (database, key_of(words)) if len(words) > 1 else None
                 if name in OVERWRITES or name in FLUSHES:
                     if batch:
                         flush()
