@@ -153,6 +153,9 @@ struct place_value {
 bool place_value(struct place *place, const struct place_value *value);
 /* Likewise a step of the window, as it was before that: what one entry did to this key. */
 void place_step(struct place *place, unsigned db, const struct key *key, const struct window_step *step);
+/* Likewise: keys have come of another node, which does not know the last flush of this database: only what it leaves of
+ * them stays. Of the keys that were here it leaves what it has left. */
+void place_flush_again(struct place *place, unsigned db);
 /* The key is dirty, if anything is known of it. */
 void place_doubt(struct place *place, unsigned db, const struct key *key);
 /* Likewise: the value at the base, from a payload of DUMP or without one, takes the place of what the key is now; its

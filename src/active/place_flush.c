@@ -202,21 +202,27 @@ static void note_late(struct flush *flush, unsigned db)
     horizon_note_late_flush(&place_access(flush->place)->store->horizon, db);
 }
 
+static void flush_keys(struct flush *flush, unsigned db)
+{
+    struct access *access = place_access(flush->place);
+    const struct access_visitor visitor = {.visit = flush_entry, .context = flush, .sees_expired = true};
+
+    flush->place->flushed_db = db;
+    access_each(access, db, &visitor);
+    for (uint32_t i = 0; i <= access->store->stripe_mask; i++)
+        window_each(access, i, flush_known, flush);
+    flush_named(flush, db);
+}
+
 /* Returns the number of keys that are left. */
 static uint64_t flush_db(struct place *place, const struct frame_entry *entry, unsigned db, struct merge_place at)
 {
     struct horizon *horizon = &place_access(place)->store->horizon;
-    struct access *access = place_access(place);
     struct flush flush = {.place = place, .entry = entry, .at = at};
-    const struct access_visitor visitor = {.visit = flush_entry, .context = &flush, .sees_expired = true};
 
     if (merge_place_compare(at, horizon_of(horizon, db).flush) <= 0)
         return 1; /* whoever flushed later has said so */
-    place->flushed_db = db;
-    access_each(access, db, &visitor);
-    for (uint32_t i = 0; i <= access->store->stripe_mask; i++)
-        window_each(access, i, flush_known, &flush);
-    flush_named(&flush, db);
+    flush_keys(&flush, db);
     horizon_note_flush(horizon, db, at);
     if (UNLIKELY(is_late(horizon, at, entry->wall)))
         note_late(&flush, db);
@@ -252,6 +258,21 @@ void place_flush(struct place *place, const struct frame_entry *entry, const str
         place->worker->run.effects.items[place->worker->run.effects.count - 1].hidden_from = 0;
         place->corrections.count = corrections_before;
     }
+}
+
+/* No deadline has passed at wall time 0. */
+void place_flush_again(struct place *place, unsigned db)
+{
+    const struct merge_place at = horizon_of(&place_access(place)->store->horizon, db).flush;
+    const struct frame_entry entry = {.stamp = at.stamp + 1};
+    struct flush flush = {.place = place, .entry = &entry, .at = at};
+
+    gate_assert_alone();
+    assert(place->is_journaled);
+    place_run_begin(place, entry.wall, false);
+    flush_keys(&flush, db);
+    place_run_end(place);
+    buffer_fini(&flush.names);
 }
 
 bool place_tells_late_flush(const struct frame_op *op)

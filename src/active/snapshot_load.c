@@ -203,11 +203,44 @@ static bool restore_window(struct worker *worker)
     return node_files_restore_window(worker, &taken.moment, &taken.found, taken.error);
 }
 
+static struct merge_place flush_in_state(unsigned db)
+{
+    for (uint32_t i = 0; i < taken.moment.flushes.count; i++) {
+        if (taken.moment.flushes.items[i].db == db)
+            return taken.moment.flushes.items[i].place;
+    }
+    return (struct merge_place){0, 0};
+}
+
+/* A part has come to what is here, of which the node that gave it may lack a flush. (With a whole state the flushes are
+ * those of that node, and one that it lacks is done again.) */
+static void flush_part(struct worker *worker)
+{
+    const struct horizon *horizon = &server_instance()->store->horizon;
+    struct place place = {.worker = NULL};
+
+    if (!taken.moment.is_part)
+        return;
+    place_begin_again(&place, worker);
+    for (unsigned db = 0; db < horizon->database_count; db++) {
+        if (merge_place_before(flush_in_state(db), horizon_of(horizon, db).flush))
+            place_flush_again(&place, db);
+    }
+    place_end(&place);
+    place_fini(&place);
+}
+
 static void complete(struct worker *worker, void *context)
 {
+    bool good;
+
     (void)context;
-    if (!restore_window(worker) || !place_own(worker))
-        assert(taken.error[0] != '\0');
+    good = restore_window(worker);
+    if (good) {
+        flush_part(worker);
+        good = place_own(worker);
+    }
+    assert(good || taken.error[0] != '\0');
 }
 
 /* --- a part --- */

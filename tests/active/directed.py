@@ -904,6 +904,30 @@ def a_one_way_ring_waits_for_itself(env):
 
 
 @test("core", only="ours")
+def a_flush_that_the_giver_lacks(env):
+    """While b gets a part of a's state it hears of a flush, by c, of which a has not heard. What is older goes from
+    what the part brings, too."""
+    with env.mesh(3, "chain", options=("--rdb-key-save-delay", "3000")) as mesh:
+        a, b, c = mesh.nodes
+        mesh.settle(30)
+        in_turn(c, "RPUSH l old", "SET old 1")
+        mesh.settle(20)
+        mesh.cut((0, 1))
+        mesh.freeze((1, 2))
+        in_turn(c, "FLUSHDB")
+        in_turn(a, "RPUSH l new", "APPEND old er")
+        fill(a, 1000, 10)
+        a.shut_down("SAVE")
+        a.start()               # it has no history of what it did
+        mesh.heal((0, 1))
+        wait_until(lambda: "it makes a file of its state" in b.log(4000), 20, lambda: "the state begins\n" + b.log())
+        mesh.heal((1, 2))
+        wait_until(lambda: b.call("EXISTS", "l", "old") == (":", b"0"), 20, lambda: "the flush comes\n" + b.log())
+        mesh.settle(40)
+        env.expect(mesh, [("LRANGE", "l", 0, -1), ("GET", "old")], [[b"new"], b"er"])
+
+
+@test("core", only="ours")
 def counting_while_both_forget(env):
     """Neither side has in its history what the other one lacks, but both still have it in their windows: what adds up
     is exact. Once most of the keys cross, once a few of many."""
