@@ -101,53 +101,51 @@ uint64_t store_entry_bytes(const struct store *store, const struct entry *entry,
     return mem_usable(entry) + (blob != NULL ? blob_footprint(blob) : 0);
 }
 
-/* In three steps, as each reads what the one before has asked for. */
-static ALWAYS_INLINE void prefetch_items(const struct table *const *tables, const uint64_t *hashes, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_directory(tables[i], hashes[i]);
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_bucket(tables[i], hashes[i]);
-    for (uint32_t i = 0; i < count; i++)
-        table_prefetch_item(tables[i], hashes[i]);
-}
-
 void store_prefetch(const struct store *store, const struct key *keys, uint32_t count)
 {
     const struct table *tables[STORE_PREFETCH_MOST];
-    uint64_t hashes[STORE_PREFETCH_MOST];
 
     assert(spinlock_held_count != 0 || gate_is_alone());
     count = MIN(count, (uint32_t)STORE_PREFETCH_MOST);
     for (uint32_t i = 0; i < count; i++) {
-        hashes[i] = keys[i].hash;
         tables[i] = &store->stripes[(uint32_t)keys[i].hash & store->stripe_mask].first.keys;
+        table_prefetch_directory(tables[i], keys[i].hash);
     }
-    prefetch_items(tables, hashes, count);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_bucket(tables[i], keys[i].hash);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(tables[i], keys[i].hash);
 }
 
-/* Smaller ones are in the caches while they are used. */
-enum { PREFETCH_MEMBERS_FROM = 4096 };
+/* Smaller ones are in a processor's own caches while they are used. */
+enum { PREFETCH_MEMBERS_FROM = 32 * 1024 };
 
 void store_prefetch_members(const struct store *store, const struct key *key, const struct slice *members,
                             uint32_t count)
 {
     const struct table *keys = &store->stripes[(uint32_t)key->hash & store->stripe_mask].first.keys;
-    const struct entry *entry = lookup_in_table(keys, key);
-    const struct value_ops *ops = entry != NULL ? store->types[entry->type].ops : NULL;
-    const struct table *table = ops != NULL && ops->table != NULL ? ops->table(entry_value(entry)) : NULL;
-    const struct table *tables[STORE_PREFETCH_MOST];
+    const struct table *table = NULL;
     uint64_t hashes[STORE_PREFETCH_MOST];
+    const struct value_ops *ops = NULL;
+    const struct entry *entry;
 
     assert(spinlock_held_count != 0 || gate_is_alone());
+    entry = lookup_in_table(keys, key);
+    if (entry != NULL)
+        ops = store->types[entry->type].ops;
+    if (ops != NULL && ops->table != NULL)
+        table = ops->table(entry_value(entry));
     if (table == NULL || table_count(table) < PREFETCH_MEMBERS_FROM)
         return;
     count = MIN(count, (uint32_t)STORE_PREFETCH_MOST);
     for (uint32_t i = 0; i < count; i++) {
         hashes[i] = hash_bytes(members[i].data, members[i].size);
-        tables[i] = table;
+        table_prefetch_directory(table, hashes[i]);
     }
-    prefetch_items(tables, hashes, count);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_bucket(table, hashes[i]);
+    for (uint32_t i = 0; i < count; i++)
+        table_prefetch_item(table, hashes[i]);
 }
 
 void store_observe(struct store *store, struct store_observer *observer)

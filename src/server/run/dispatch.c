@@ -918,7 +918,7 @@ static uint32_t flags_to_run_alone(void)
 }
 
 /* Neighbours that each name a member of the same key. */
-static void prefetch_members(struct worker *worker, const struct job *first, const struct job *last)
+static NOINLINE void prefetch_members(struct worker *worker, const struct job *first, const struct job *last)
 {
     const struct key *keys = worker->run.keys.items, *key = &keys[first->first_key];
     struct slice members[PREFETCH_MOST];
