@@ -108,7 +108,7 @@ static const char *apply_force_percent(const struct option_row *row)
 }
 
 static const struct option_row rows[] = {
-    ROW_INT("maxmemory-samples", &option_samples, 5, 1, 64, OPTION_MUTABLE,
+    ROW_INT("maxmemory-samples", &option_samples, 5, 1, INT32_MAX, OPTION_MUTABLE,
             "Keys that are compared for each eviction."),
     ROW_INT("maxmemory-eviction-tenacity", &option_tenacity, 10, 0, 100, OPTION_MUTABLE,
             "How long a command may evict before it runs: 10: half a millisecond; 100: until there is room."),

@@ -87,7 +87,7 @@ with_server {} {
             tcp-keepalive 1x "argument couldn't be parsed into an integer"
             port 65536 "argument must be between 0 and 65535 inclusive"
             maxclients 0 "argument must be between 1 and 4294967295 inclusive"
-            maxmemory-samples 65 "argument must be between 1 and 64 inclusive"
+            maxmemory-samples 0 "argument must be between 1 and 2147483647 inclusive"
             client-query-buffer-limit 1 "argument must be between 1048576 and 9223372036854775807 inclusive"
             lazyfree-lazy-user-del maybe "argument must be 'yes' or 'no'"
             lfu-decay-time x "argument couldn't be parsed into an integer"
