@@ -345,7 +345,8 @@ def main():
     parser.add_argument("--nodes", type=int, default=0)
     parser.add_argument("--files", choices=list(FILES))
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--patience", type=float, default=30)
+    parser.add_argument("--patience", type=float, default=30,
+                        help="seconds; a ring of one-way links may wait for ten of them before it goes on")
     parser.add_argument("--shrink", type=float, default=0)
     parser.add_argument("--most-failures", type=int, default=3)
     parser.add_argument("--replay")

@@ -907,7 +907,7 @@ def a_one_way_ring_waits_for_itself(env):
 def a_flush_that_the_giver_lacks(env):
     """While b gets a part of a's state it hears of a flush, by c, of which a has not heard. What is older goes from
     what the part brings, too."""
-    with env.mesh(3, "chain", options=("--rdb-key-save-delay", "3000")) as mesh:
+    with env.mesh(3, "chain", options=("--rdb-key-save-delay", "5000")) as mesh:
         a, b, c = mesh.nodes
         mesh.settle(30)
         in_turn(c, "RPUSH l old", "SET old 1")
